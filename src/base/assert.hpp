@@ -12,5 +12,4 @@ namespace exo {
 } // namespace exo
 
 #define EXO_ASSERT(condition)                                                                      \
-    ((condition) ? static_cast<void>(0)                                                            \
-                 : ::exo::assertion_failed(#condition, __FILE__, __LINE__))
+    ((condition) ? static_cast<void>(0) : ::exo::assertion_failed(#condition, __FILE__, __LINE__))

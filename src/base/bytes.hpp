@@ -26,7 +26,9 @@ using BytesView = std::span<std::uint8_t const>;
     return {reinterpret_cast<char const*>(bytes.data()), bytes.size()};
 }
 
-inline void append(Bytes& to, BytesView what) { to.insert(to.end(), what.begin(), what.end()); }
+inline void append(Bytes& to, BytesView what) {
+    to.insert(to.end(), what.begin(), what.end());
+}
 
 // Lower case, two digits a byte, no separator.
 [[nodiscard]] std::string to_hex(BytesView bytes);

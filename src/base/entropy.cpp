@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-
 #include <unistd.h>
 #if defined(__APPLE__)
 #include <sys/random.h>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.hpp"
 
+#include <memory>
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-
-#include <memory>
 #include <vector>
 
 namespace exo::log {
@@ -51,9 +50,13 @@ std::shared_ptr<spdlog::logger>& logger() {
 
 } // namespace
 
-void start(Level level, std::string const& file) { logger() = make_logger(level, file); }
+void start(Level level, std::string const& file) {
+    logger() = make_logger(level, file);
+}
 
-bool enabled(Level level) { return logger()->should_log(spdlog_level(level)); }
+bool enabled(Level level) {
+    return logger()->should_log(spdlog_level(level));
+}
 
 void write(Level level, std::string_view area, std::string_view text) {
     logger()->log(spdlog_level(level), "{}: {}", area, text);

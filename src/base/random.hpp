@@ -13,7 +13,8 @@ namespace exo {
 // SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 class Random {
 public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
+    explicit Random(std::uint64_t seed)
+        : state_(seed) {}
 
     [[nodiscard]] std::uint64_t next() {
         state_ += 0x9e3779b97f4a7c15;

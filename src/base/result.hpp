@@ -32,9 +32,12 @@ enum class Errc {
 class Error {
 public:
     // Only because boost::system::result 1.81 wants it for error() of a value.
-    Error() : code_(Errc::internal) {}
+    Error()
+        : code_(Errc::internal) {}
 
-    Error(Errc code, std::string text) : code_(code), text_(std::move(text)) {}
+    Error(Errc code, std::string text)
+        : code_(code)
+        , text_(std::move(text)) {}
 
     [[nodiscard]] Errc code() const { return code_; }
 

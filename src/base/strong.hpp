@@ -17,7 +17,8 @@ public:
 
     Strong() = default;
 
-    explicit Strong(T value) : value_(std::move(value)) {}
+    explicit Strong(T value)
+        : value_(std::move(value)) {}
 
     [[nodiscard]] T const& value() const { return value_; }
 
