@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How much memory a rank needs: an estimate from the model's card, on the safe side. Pure.
+//
+// A rank holds its slice of the weights and of the KV cache, and what running takes: the process,
+// the graph's buffers and, at either end of the model, a vocabulary matrix.
+#pragma once
+
+#include "model/instance.hpp"
+
+#include <cstdint>
+
+namespace exo::placement {
+
+// a * b / c rounded up, without overflow on the way; the greatest value if it has no room.
+// REQUIRES: c > 0.
+[[nodiscard]] std::uint64_t multiply_divide(std::uint64_t a, std::uint64_t b, std::uint64_t c);
+[[nodiscard]] std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b);
+
+// Of the whole model.
+[[nodiscard]] std::uint64_t
+kv_cache_bytes(model::ModelCard const& card, std::uint32_t context_length);
+
+// What a rank takes whatever its slice.
+[[nodiscard]] std::uint64_t overhead_bytes(model::ModelCard const& card);
+
+// A vocabulary matrix (token embedding or output), which is no part of any layer. The card does not
+// tell its quantization: two bytes a weight, but no more than a quarter of the model.
+[[nodiscard]] std::uint64_t vocabulary_bytes(model::ModelCard const& card);
+
+// One layer's part of weights and KV cache. REQUIRES: card.n_layers > 0.
+[[nodiscard]] std::uint64_t layer_bytes(model::ModelCard const& card, std::uint32_t context_length);
+
+// A tensor rank with `share` of `total` of the width. REQUIRES: total > 0.
+[[nodiscard]] std::uint64_t tensor_rank_bytes(
+    model::ModelCard const& card,
+    std::uint32_t context_length,
+    std::uint64_t share,
+    std::uint64_t total
+);
+
+} // namespace exo::placement
