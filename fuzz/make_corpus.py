@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Writes the seeds of fuzz/corpus from testdata/libp2p: real bytes of rust, js and go peers, so
+that mutations start inside the protocols. The seeds of gguf and ipc are made here by hand.
+
+usage: make_corpus.py (from anywhere; rewrites fuzz/corpus/*/seed-*)"""
+
+import json
+import pathlib
+import struct
+
+FUZZ = pathlib.Path(__file__).resolve().parent
+VECTORS = FUZZ.parent / "testdata" / "libp2p"
+
+
+def load(name):
+    return json.loads((VECTORS / name).read_text())
+
+
+def strip_varint(data):
+    length = next(i for i, byte in enumerate(data) if byte < 0x80)
+    return data[length + 1:]
+
+
+def message(text):
+    """One message of multistream-select."""
+    return bytes([len(text) + 1]) + text.encode() + b"\n"
+
+
+def sessions():
+    return load("wire.json")["sessions"].values()
+
+
+def multistream():
+    header = message("/multistream/1.0.0")
+    yield b"\x00" + header + message("/noise")
+    yield b"\x01" + header + message("/foo/1") + message("/meshsub/1.1.0") + b"rest"
+    yield b"\x03" + header + message("na") + message("na") + message("/noise")
+    yield b"\x00" + header + message("ls")
+
+
+def noise():
+    transcript = load("rust.json")["noise_transcript"]
+    framed = [struct.pack(">H", len(m)) + m
+              for m in map(bytes.fromhex, transcript["messages_without_length_prefix"])]
+    sent = {"initiator": framed[0] + framed[2], "responder": framed[1]}
+    for entry in transcript["transport"]:
+        cipher = bytes.fromhex(entry["cipher"])
+        sent[entry["from"]] += struct.pack(">H", len(cipher)) + cipher
+    for data in sent.values():
+        yield b"\x00" + data
+        yield b"\x07" + data
+
+
+def yamux():
+    for session in sessions():
+        for direction in ("in", "out"):
+            frames = b"".join(bytes.fromhex(frame["hex"]) for frame in session["yamux_frames"]
+                              if frame["dir"] == direction)
+            # Frames of a recording may lack their bodies; the fuzzer does not mind.
+            yield b"\x0b" + frames[:2000]
+    yield b"\x05" + bytes.fromhex("000100010000000100000000" "000000000000000100000005" "68656c6c6f"
+                                  "00020001000000000000002a" "000000040000000100000001" "21")
+
+
+def identify():
+    for session in sessions():
+        for entry in session["identify"]:
+            yield strip_varint(bytes.fromhex(entry["with_length_prefix"]))
+
+
+def gossipsub():
+    for session in sessions():
+        rpcs = [strip_varint(bytes.fromhex(entry["with_length_prefix"]))
+                for entry in session["gossipsub_rpcs"]]
+        yield b"".join(struct.pack(">H", len(rpc)) + rpc for rpc in rpcs[:6] if len(rpc) < 3000)
+    vectors = load("js.json")
+    rpcs = [bytes.fromhex(rpc) for rpc in vectors["gossipsub_rpc"].values()]
+    rpcs += [bytes.fromhex(entry["rpc"]) for entry in vectors["gossipsub"]]
+    yield b"".join(struct.pack(">H", len(rpc)) + rpc for rpc in rpcs)
+
+
+def mdns():
+    for scene in load("wire.json")["mdns"].values():
+        for packet in scene:
+            yield bytes.fromhex(packet["hex"])
+
+
+def multiaddr():
+    for entry in load("rust.json")["multiaddr"]:
+        yield bytes.fromhex(entry["bytes"])
+        yield entry["text"].encode()
+    for entry in load("rust.json")["peer_id"]:
+        yield bytes.fromhex(entry["peer_id_bytes"])
+        yield entry["peer_id"].encode()
+    yield b"[fe80::1%eth0]:4001"
+    yield b"node.local:80"
+
+
+def gguf():
+    def text(value):
+        return struct.pack("<Q", len(value)) + value.encode()
+
+    def pair(key, kind, value):
+        return text(key) + struct.pack("<I", kind) + value
+
+    pairs = [
+        pair("general.architecture", 8, text("llama")),
+        pair("llama.block_count", 4, struct.pack("<I", 2)),
+        pair("llama.context_length", 4, struct.pack("<I", 128)),
+        pair("llama.embedding_length", 4, struct.pack("<I", 32)),
+        pair("llama.attention.head_count", 4, struct.pack("<I", 4)),
+        pair("llama.rope.freq_base", 6, struct.pack("<f", 10000.0)),
+        pair("tokenizer.ggml.tokens", 9, struct.pack("<IQ", 8, 2) + text("a") + text("b")),
+        pair("llama.attention.head_count_kv", 9, struct.pack("<IQII", 4, 2, 4, 4)),
+    ]
+    tensor = text("token_embd.weight") + struct.pack("<IQQIQ", 2, 32, 2, 0, 0)
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, len(pairs)) + b"".join(pairs) + tensor
+    padded = head + b"\x00" * (-len(head) % 32)
+    yield padded + b"\x00" * 256
+    yield head[:40]
+
+
+def ipc():
+    def frame(document):
+        return struct.pack(">I", len(document)) + document
+
+    empty_map, unknown = b"\x80", b"\x81\xa4type\xa7Unknown"
+    yield b"\x00" + frame(empty_map) + frame(unknown)
+    yield b"\x03" + frame(b"\x82\xa4type\xa8Shutdown\xa1x\x93\x01\xc0\xcb" + b"\x00" * 8)
+
+
+def main():
+    for make in (multistream, noise, yamux, identify, gossipsub, mdns, multiaddr, gguf, ipc):
+        folder = FUZZ / "corpus" / make.__name__
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("seed-*"):
+            old.unlink()
+        for number, data in enumerate(dict.fromkeys(make())):
+            (folder / f"seed-{number:02}").write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/bytes.hpp"
+#include "net/crypto/psk.hpp"
+
+#include <gtest/gtest.h>
+
+namespace exo::net {
+namespace {
+
+// specs/libp2p.md 13; the same in rust, js and go.
+TEST(Psk, of_a_namespace_is_that_of_the_other_libraries) {
+    EXPECT_EQ(
+        to_hex(psk_of_namespace("v0.0.1")),
+        "b343c24112fc9334a2ada634f84a2783bdca03551b0b7282f62b348b93fe9504"
+    );
+    EXPECT_EQ(
+        to_hex(psk_of_namespace("test")),
+        "ba07797f054117693259de31c1440e0319f9b5157e7e244bd089e8d1b0e7be3c"
+    );
+    EXPECT_EQ(
+        to_hex(psk_of_namespace("")),
+        "3e200345be066e178cb32c029fdc0f28f323b681db76719eaaa4db9742035d42"
+    );
+}
+
+} // namespace
+} // namespace exo::net

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gossipsub 1.1 and 1.2 with StrictSign for one node, without I/O (specs/libp2p.md 9; libp2p specs
+// pubsub/gossipsub). RPCs in, RPCs and messages out, time as a parameter, randomness from a seed.
+//
+// The driver (net::Host) keeps one outgoing stream per connection and reads those of the peer. All
+// state is per peer, not per connection: several connections with one peer are normal, and their
+// streams share the peer's queue. After each call the driver takes all events and wakes the
+// writers of ready_peers(); it calls heartbeat() at deadline().
+//
+// Invariants: a mesh has only connected peers that subscribe to its topic, and only topics that we
+// subscribe to, and never more than mesh_high; what waits for a peer is bounded by Limits; no RPC
+// we make exceeds rpc_bytes_max.
+#pragma once
+
+#include "base/bytes.hpp"
+#include "base/random.hpp"
+#include "base/result.hpp"
+#include "base/time.hpp"
+#include "net/crypto/identity.hpp"
+#include "net/gossipsub/caches.hpp"
+#include "net/gossipsub/message.hpp"
+#include "net/gossipsub/outbox.hpp"
+#include "net/wire/peer_id.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace exo::net::gossipsub {
+
+namespace pb { // Of rpc.proto; only router.cpp includes the generated header.
+class Control;
+class IHave;
+} // namespace pb
+
+// Offered in this order, as rust does.
+enum class Version { v1_0, v1_1, v1_2 };
+constexpr char const* protocol_1_2 = "/meshsub/1.2.0";
+constexpr char const* protocol_1_1 = "/meshsub/1.1.0";
+constexpr char const* protocol_1_0 = "/meshsub/1.0.0";
+
+// Empty for other names.
+[[nodiscard]] std::optional<Version> version_of(std::string_view protocol);
+
+struct Message {
+    std::string topic;
+    PeerId author;
+    Bytes data;
+    bool operator==(Message const&) const = default;
+};
+
+// What has been refused or lost, for people and tests.
+struct Counters {
+    std::uint64_t messages_rejected = 0; // Malformed or badly signed.
+    std::uint64_t duplicates = 0;
+    std::uint64_t rpcs_malformed = 0;
+    std::uint64_t over_limit = 0;    // Entries of RPCs that a limit has cut off.
+    std::uint64_t queue_dropped = 0; // Messages that a slow peer did not get.
+    bool operator==(Counters const&) const = default;
+};
+
+// rust's numbers where it has them, so that a mixed mesh behaves as one of rust alone.
+struct Limits {
+    std::size_t rpc_bytes_max = 8 * 1024 * 1024; // exo's max_transmit_size.
+
+    std::size_t mesh_size = 6;
+    std::size_t mesh_low = 5;
+    std::size_t mesh_high = 12; // A GRAFT beyond it is refused, so nothing has to be trimmed.
+    std::size_t gossip_peers = 6;
+    Duration heartbeat_first = 5s;
+    Duration heartbeat_interval = 1s;
+    Duration prune_backoff = 60s;
+    Duration unsubscribe_backoff = 10s;
+    Duration backoff_max = 1h; // Of what a peer may ask for.
+    Duration duplicates_kept = 60s;
+    std::size_t history_heartbeats = 5;
+    std::size_t gossip_heartbeats = 3;
+    std::size_t dont_want_data_bytes = 1000; // Shorter messages are not worth an IDONTWANT.
+
+    // Of one peer. exo has 6 topics; other programs on the same network may have more.
+    std::size_t topics_max = 512;
+    std::size_t topic_bytes_max = 1024;
+    std::size_t queue_bytes_max = 24 * 1024 * 1024; // Three of the largest messages.
+    Duration queue_age_max = 10s;                   // Who is that slow gets fresh messages instead.
+    // Of one peer and heartbeat.
+    std::size_t ihave_max = 10;
+    std::size_t ids_max = 5000; // IHAVE, IWANT and IDONTWANT each.
+    std::size_t grafts_max = 1024;
+    int retransmissions_max = 3; // Of one message by IWANT.
+
+    std::size_t duplicates_max = 100'000; // 1600 messages a second for 60 s.
+    std::size_t history_bytes_max = 64 * 1024 * 1024;
+    std::size_t id_bytes_max = 256; // rust's ids have 70 letters.
+};
+
+class Router {
+public:
+    // `first_sequence_number`: rust takes the wall clock in nanoseconds, so that a restarted node
+    // does not repeat numbers.
+    Router(
+        Identity identity,
+        Random random,
+        std::uint64_t first_sequence_number,
+        TimePoint now,
+        Limits limits = {}
+    );
+
+    void subscribe(std::string const& topic, TimePoint now);
+    void unsubscribe(std::string const& topic, TimePoint now);
+
+    // The first connection with the peer has come, or its last one has gone.
+    void peer_connected(PeerId const& peer);
+    void peer_disconnected(PeerId const& peer);
+
+    // What our outgoing stream negotiated; 1.1 until then.
+    void peer_speaks(PeerId const& peer, Version version);
+
+    // Our outgoing stream was lost and made anew while the connection lives: the peer may have
+    // forgotten our subscriptions.
+    void announce_again(PeerId const& peer);
+
+    // `rpc` is one RPC without its length prefix. Bad messages within are counted and dropped.
+    // Error: protocol, for an RPC that cannot be parsed: drop the stream, not the connection.
+    [[nodiscard]] Result<void> receive(PeerId const& from, BytesView rpc, TimePoint now);
+
+    // To every peer that subscribes to the topic, in the mesh or not. Having none is no error.
+    // Error: limit, when the RPC would exceed `rpc_bytes_max`.
+    [[nodiscard]] Result<void> publish(std::string const& topic, BytesView data, TimePoint now);
+
+    void heartbeat(TimePoint now);
+
+    // When heartbeat() wants to be called.
+    [[nodiscard]] TimePoint deadline() const { return next_heartbeat_; }
+
+    // The next RPC to write to this peer, without its length prefix.
+    [[nodiscard]] std::optional<Bytes> next_rpc(PeerId const& peer, TimePoint now);
+    [[nodiscard]] bool has_rpc(PeerId const& peer) const;
+    [[nodiscard]] std::vector<PeerId> ready_peers() const;
+
+    // A valid message of another author on a topic of ours, once.
+    [[nodiscard]] std::optional<Message> next_event();
+
+    [[nodiscard]] Counters const& counters() const { return counters_; }
+
+    [[nodiscard]] std::set<PeerId> mesh(std::string const& topic) const;
+    [[nodiscard]] std::set<PeerId> subscribers(std::string const& topic) const;
+
+private:
+    struct Peer {
+        Version version = Version::v1_1;
+        std::set<std::string> topics;
+        Outbox outbox;
+        std::map<MessageId, TimePoint> unwanted; // By IDONTWANT, until when.
+        std::map<MessageId, int> retransmitted;  // By IWANT; as long as we keep the message.
+        // Since the last heartbeat.
+        std::size_t ihaves = 0;
+        std::size_t ids_asked = 0;  // By us, because of its IHAVEs.
+        std::size_t ids_wanted = 0; // By its IWANTs.
+        std::size_t ids_unwanted = 0;
+        std::size_t grafts = 0;
+    };
+
+    using Peers = std::map<PeerId, Peer>;
+    using Mesh = std::set<PeerId>;
+
+    void on_subscribed(PeerId const& from, Peer& peer, std::string const& topic, TimePoint now);
+    void on_unsubscribed(PeerId const& from, Peer& peer, std::string const& topic);
+    void on_message(PeerId const& from, BytesView bytes, TimePoint now);
+    void on_control(PeerId const& from, Peer& peer, pb::Control const& control, TimePoint now);
+    void on_ihave(Peer& peer, pb::IHave const& ihave, TimePoint now);
+    void on_iwant(Peer& peer, MessageId const& id, TimePoint now);
+    void on_graft(PeerId const& from, Peer& peer, std::string const& topic, TimePoint now);
+    void on_prune(PeerId const& from, std::string const& topic, Duration backoff, TimePoint now);
+    void on_dont_want(Peer& peer, MessageId const& id, TimePoint now);
+
+    void forward(SignedMessage const& message, PeerId const& from, TimePoint now);
+    void send(Peer& peer, MessageId const& id, std::shared_ptr<Bytes const> bytes, TimePoint now);
+    void join(std::string const& topic, PeerId const& peer);
+    void drop(std::string const& topic, PeerId const& peer, Duration backoff, TimePoint now);
+    void fill_mesh(std::string const& topic, TimePoint now);
+    void gossip(std::string const& topic);
+    void expire(TimePoint now);
+    void set_backoff(std::string const& topic, PeerId const& peer, TimePoint until);
+    [[nodiscard]] bool may_graft(std::string const& topic, PeerId const& peer, TimePoint now) const;
+    [[nodiscard]] std::vector<PeerId> outsiders(std::string const& topic) const;
+    void choose(std::vector<PeerId>& peers, std::size_t count_max);
+    // True while the limit of one heartbeat has room; counts what it cuts off.
+    [[nodiscard]] bool within(std::size_t& count, std::size_t count_max);
+
+    Identity identity_;
+    Random random_;
+    std::uint64_t next_sequence_number_;
+    Limits limits_;
+    Peers peers_;
+    std::map<std::string, Mesh> meshes_; // The keys are the topics that we subscribe to.
+    std::map<std::pair<std::string, PeerId>, TimePoint> backoffs_; // No GRAFT until then.
+    std::map<MessageId, TimePoint> asked_; // By IWANT: not asked of another peer until then.
+    SeenCache seen_;
+    MessageCache history_;
+    std::deque<Message> events_;
+    TimePoint next_heartbeat_;
+    Counters counters_;
+};
+
+} // namespace exo::net::gossipsub

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/host/connection.hpp"
+
+#include "base/assert.hpp"
+
+#include <boost/asio/write.hpp>
+
+#include <variant>
+
+namespace exo::net {
+namespace {
+
+constexpr std::size_t read_bytes = 64 * 1024;
+
+ConnectionInfo info_of(Channel const& channel, Upgraded const& upgraded) {
+    return {
+        .peer = channel.peer(),
+        .remote = upgraded.remote,
+        .outbound = upgraded.direction == Direction::outbound,
+    };
+}
+
+} // namespace
+
+Connection::Connection(Upgraded upgraded, OnStream on_stream)
+    : executor_(upgraded.socket.get_executor())
+    , socket_(std::move(upgraded.socket))
+    , channel_(std::move(upgraded.channel))
+    , info_(info_of(*channel_, upgraded))
+    , on_stream_(std::move(on_stream))
+    , session_(info_.outbound ? yamux::Side::dialer : yamux::Side::listener, now())
+    , wake_(executor_)
+    , closing_began_(executor_) {}
+
+asio::awaitable<Error> Connection::run() {
+    using namespace asio::experimental::awaitable_operators;
+    auto const self = shared_from_this();
+
+    struct AlwaysEnd { // Also when this coroutine is cancelled.
+        Connection& connection;
+
+        ~AlwaysEnd() { connection.end(Error(Errc::cancelled, "this node is stopping")); }
+    };
+
+    AlwaysEnd const always_end{*this};
+    // The first to end cancels the others, and all have ended when this returns.
+    auto const first = co_await (read_all() || write_all() || keep_time());
+    auto const reason = std::visit([](Error const& error) { return error; }, first);
+    end(reason);
+    co_return reason;
+}
+
+void Connection::end(Error const& reason) {
+    if (ended_) {
+        return;
+    }
+    ended_ = true;
+    if (!closing_) {
+        closing_ = reason;
+    }
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+    for (auto const& [id, state] : streams_) {
+        if (!state->ended || !state->write_closed) {
+            state->broken = Error(Errc::io, "connection lost: " + reason.text());
+        }
+        state->readable.notify();
+        state->writable.notify();
+    }
+    streams_.clear();
+    on_stream_ = nullptr;
+}
+
+void Connection::close(Error reason) {
+    if (closing_) {
+        return;
+    }
+    session_.go_away(yamux::go_away_normal);
+    begin_closing(std::move(reason));
+}
+
+void Connection::give_up(Error reason) {
+    given_up_ = true;
+    close(std::move(reason));
+}
+
+void Connection::begin_closing(Error reason) {
+    closing_ = std::move(reason);
+    close_deadline_ = now() + linger;
+    closing_began_.notify();
+    wake_.notify();
+}
+
+asio::awaitable<Error> Connection::read_all() {
+    Bytes buffer(read_bytes);
+    while (true) {
+        // First what came together with the handshake.
+        if (auto const result = receive_plain(); !result) {
+            // The session has a last word to say; the writer ends this.
+            begin_closing(result.error());
+            co_await pause_until(TimePoint::max());
+        }
+        auto const [error, count] =
+            co_await socket_.async_read_some(asio::buffer(buffer), as_value);
+        if (error) {
+            co_return io_error("reading", error);
+        }
+        auto const result = channel_->receive(std::span(buffer).first(count));
+        if (!result) {
+            co_return result.error();
+        }
+    }
+}
+
+Result<void> Connection::receive_plain() {
+    auto const plain = channel_->take_plain();
+    auto const result = session_.receive(plain, now());
+    take_events();
+    wake_.notify();
+    return result;
+}
+
+asio::awaitable<Error> Connection::write_all() {
+    while (true) {
+        while (session_.has_output()) {
+            channel_->send(session_.take_output());
+            take_events();
+            auto const batch = channel_->take_output();
+            auto const [error, count] =
+                co_await asio::async_write(socket_, asio::buffer(batch), as_value);
+            if (error) {
+                co_return io_error("writing", error);
+            }
+        }
+        if (closing_) {
+            co_return *closing_;
+        }
+        co_await wake_.wait();
+    }
+}
+
+asio::awaitable<Error> Connection::keep_time() {
+    // An answered ping moves the session's deadline nearer; a look each second is near enough.
+    constexpr Duration look = 1s;
+    while (now() < close_deadline_) {
+        co_await closing_began_.wait_until(std::min(now() + look, close_deadline_));
+        if (now() < session_.deadline()) {
+            continue;
+        }
+        auto const result = session_.on_time(now());
+        take_events();
+        wake_.notify();
+        if (!result) {
+            co_return result.error();
+        }
+    }
+    co_return *closing_;
+}
+
+void Connection::take_events() {
+    while (auto event = session_.next_event()) {
+        std::visit([this](auto& what) { on_event(what); }, *event);
+    }
+}
+
+void Connection::on_event(yamux::StreamOpened const& event) {
+    if (closing_ || !on_stream_) {
+        session_.reset(event.stream);
+        return;
+    }
+    on_stream_(add_stream(event.stream));
+}
+
+void Connection::on_event(yamux::DataReceived& event) {
+    auto const found = streams_.find(event.stream);
+    if (found == streams_.end()) {
+        return; // It crossed with our reset.
+    }
+    auto const state = found->second;
+    if (state->abandoned) {
+        // Nobody will read this: tell the peer, so that it does not wait.
+        session_.reset(event.stream);
+        streams_.erase(found);
+        return;
+    }
+    state->received.push_back(std::move(event.bytes));
+    state->readable.notify();
+}
+
+void Connection::on_event(yamux::StreamEnded const& event) {
+    auto const found = streams_.find(event.stream);
+    if (found == streams_.end()) {
+        return;
+    }
+    auto const state = found->second;
+    if (event.reset) {
+        state->broken = Error(Errc::io, "the peer has reset the stream");
+        state->received.clear();
+        state->front_read = 0;
+    } else {
+        state->ended = true;
+    }
+    state->readable.notify();
+    state->writable.notify();
+    if (event.reset || state->abandoned) {
+        streams_.erase(found);
+    }
+}
+
+void Connection::on_event(yamux::StreamWritable const& event) {
+    if (auto const found = streams_.find(event.stream); found != streams_.end()) {
+        found->second->writable.notify();
+    }
+}
+
+void Connection::on_event(yamux::GoAwayReceived const&) {
+    close(Error(Errc::io, "the peer says good-bye"));
+}
+
+std::unique_ptr<MuxStream> Connection::add_stream(yamux::StreamId id) {
+    auto state = std::make_shared<StreamState>(executor_);
+    auto const added = streams_.emplace(id, state).second;
+    EXO_ASSERT(added);
+    return std::make_unique<MuxStream>(shared_from_this(), id, std::move(state));
+}
+
+Result<std::unique_ptr<MuxStream>> Connection::open() {
+    if (closing_) {
+        return Error(Errc::unavailable, "the connection is ending: " + closing_->text());
+    }
+    auto const id = session_.open_stream();
+    if (!id) {
+        return id.error();
+    }
+    wake_writer();
+    return add_stream(*id);
+}
+
+std::size_t Connection::send(yamux::StreamId id, BytesView bytes) {
+    auto const count = session_.send(id, bytes);
+    wake_writer();
+    return count;
+}
+
+void Connection::release(yamux::StreamId id, std::size_t bytes_count) {
+    session_.release(id, bytes_count);
+    wake_writer();
+}
+
+void Connection::close_write(yamux::StreamId id) {
+    session_.close_write(id);
+    wake_writer();
+}
+
+void Connection::reset(yamux::StreamId id) {
+    session_.reset(id);
+    streams_.erase(id);
+    wake_writer();
+}
+
+void Connection::drop(yamux::StreamId id, StreamState& state) {
+    if (state.ended || !streams_.contains(id)) {
+        streams_.erase(id);
+    } else {
+        state.abandoned = true;
+    }
+}
+
+void Connection::wake_writer() {
+    if (session_.has_output()) {
+        wake_.notify();
+    }
+}
+
+} // namespace exo::net

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/host/connection_policy.hpp"
+
+#include "base/assert.hpp"
+
+#include <algorithm>
+
+namespace exo::net {
+
+PolicyVerdict judge_connections(
+    PeerId const& self,
+    PeerId const& peer,
+    PeerKind kind,
+    std::span<HeldConnection const> connections
+) {
+    EXO_ASSERT(!connections.empty());
+    EXO_ASSERT(self != peer);
+    PolicyVerdict verdict;
+    bool const we_are_smaller = self < peer;
+    if (kind == PeerKind::exo) {
+        auto const of_smaller = [&](HeldConnection const& one) {
+            return one.outbound == we_are_smaller;
+        };
+        auto const found = std::ranges::find_if(connections, of_smaller);
+        if (found != connections.end()) {
+            verdict.preferred = static_cast<std::size_t>(found - connections.begin());
+        }
+    }
+    auto const limit = kind == PeerKind::foreign ? foreign_connections_max : peer_connections_max;
+    for (std::size_t i = 0; i < connections.size(); ++i) {
+        if (i == verdict.preferred) {
+            continue;
+        }
+        if (i >= limit) {
+            verdict.over_limit.push_back(i);
+        } else if (kind == PeerKind::exo && we_are_smaller) {
+            verdict.surplus.push_back(i);
+        }
+    }
+    std::erase_if(verdict.surplus, [&](std::size_t i) {
+        return connections[i].direct_streams > 0;
+    });
+    std::erase_if(verdict.over_limit, [&](std::size_t i) {
+        return connections[i].direct_streams > 0;
+    });
+    return verdict;
+}
+
+} // namespace exo::net

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How connections of the Host come and go.
+#include "base/log.hpp"
+#include "net/host/host_impl.hpp"
+#include "net/host/ping_driver.hpp"
+
+#include <fmt/format.h>
+
+namespace exo::net {
+namespace {
+
+// After an accept that failed: out of descriptors, usually, which others must give back first.
+constexpr Duration accept_pause = 100ms;
+constexpr Duration surplus_look = 1s;
+
+// Calls a function at the end of a scope, also of a cancelled coroutine.
+class AtExit {
+public:
+    explicit AtExit(std::function<void()> action)
+        : action_(std::move(action)) {}
+
+    AtExit(AtExit const&) = delete;
+    AtExit& operator=(AtExit const&) = delete;
+
+    ~AtExit() { action_(); }
+
+private:
+    std::function<void()> action_;
+};
+
+} // namespace
+
+asio::awaitable<void> Host::Impl::accept_all(asio::ip::tcp::acceptor& acceptor) {
+    while (acceptor.is_open()) {
+        auto [error, socket] = co_await acceptor.async_accept(as_value);
+        if (error) {
+            log::debug("net", "accepting: {}", error.message());
+            co_await pause_until(now() + accept_pause);
+            continue;
+        }
+        auto const endpoint = socket.remote_endpoint(error);
+        auto const ip = endpoint.address().to_string();
+        if (error || !has_room_for(ip)) {
+            log::debug("net", "refused a connection of {}: too many at once", ip);
+            continue; // Closes it.
+        }
+        spawn(welcome(std::move(socket), ip));
+    }
+}
+
+bool Host::Impl::has_room_for(std::string const& ip) const {
+    auto const found = pending_.find(ip);
+    return !stopping_ && pending_count_ < pending_max &&
+           (found == pending_.end() || found->second < pending_per_ip_max) &&
+           peers_.connection_count() + pending_count_ < connections_max;
+}
+
+asio::awaitable<void> Host::Impl::welcome(Socket socket, std::string ip) {
+    ++pending_[ip];
+    ++pending_count_;
+    AtExit const no_longer_pending([this, ip] {
+        --pending_count_;
+        if (--pending_[ip] == 0) {
+            pending_.erase(ip);
+        }
+    });
+    auto upgraded =
+        co_await transport_.upgrade(std::move(socket), Direction::inbound, std::nullopt);
+    if (!upgraded) {
+        ++counters_.handshakes_failed;
+        log::debug("net", "refused {}: {}", ip, upgraded.error().text());
+        co_return;
+    }
+    adopt(std::move(*upgraded));
+}
+
+asio::awaitable<void> Host::Impl::dial_all() {
+    auto const is_connected = [this](PeerId const& peer) { return peers_.contains(peer); };
+    while (true) {
+        if (peers_.connection_count() < connections_max) {
+            for (auto const& address : book_.take_due(now(), is_connected)) {
+                spawn(dial_one(address));
+            }
+        }
+        auto const deadline = std::max(book_.deadline(), now() + 10ms);
+        co_await book_changed_.wait_until(deadline);
+    }
+}
+
+asio::awaitable<void> Host::Impl::dial_one(Multiaddr address) {
+    auto upgraded = co_await reach(address);
+    if (!upgraded) {
+        log::debug("net", "cannot reach {}: {}", address.text(), upgraded.error().text());
+        book_.failed(address, now());
+    } else if (upgraded->channel->peer() == id()) {
+        book_.is_ourselves(address);
+    } else {
+        book_.succeeded(address, upgraded->channel->peer(), now());
+        adopt(std::move(*upgraded));
+    }
+    book_changed_.notify();
+}
+
+asio::awaitable<Result<Upgraded>> Host::Impl::reach(Multiaddr address) {
+    auto const target = address.tcp_target();
+    if (!target) {
+        co_return Error(Errc::invalid_argument, "not an address of TCP");
+    }
+    auto socket = co_await transport_.connect(*target);
+    if (!socket) {
+        co_return socket.error();
+    }
+    auto upgraded =
+        co_await transport_.upgrade(std::move(*socket), Direction::outbound, address.peer());
+    if (!upgraded) {
+        ++counters_.handshakes_failed;
+    }
+    co_return std::move(upgraded);
+}
+
+void Host::Impl::adopt(Upgraded upgraded) {
+    if (stopping_ || upgraded.channel->peer() == id() ||
+        peers_.connection_count() >= connections_max) {
+        return; // Closes it.
+    }
+    auto on_stream = [this](std::unique_ptr<MuxStream> stream) { spawn(serve(std::move(stream))); };
+    auto const connection = std::make_shared<Connection>(std::move(upgraded), std::move(on_stream));
+    spawn(run_connection(connection));
+}
+
+asio::awaitable<void> Host::Impl::run_connection(ConnectionPtr connection) {
+    on_connection_up(connection);
+    AtExit const always([this, connection] { on_connection_down(connection); });
+    auto const reason = co_await connection->run();
+    log::debug("net", "connection with {} ended: {}", connection->peer().text(), reason.text());
+}
+
+void Host::Impl::on_connection_up(ConnectionPtr const& connection) {
+    auto const& [peer, remote, outbound] = connection->info();
+    bool const is_first = peers_.add(connection, now());
+    log::debug(
+        "net", "connected {} {} at {}", outbound ? "to" : "from", peer.text(), remote.text()
+    );
+    spawn(ask_for_life(connection));
+    spawn(ask_identity(connection));
+    if (!is_first) {
+        pubsub_.connections_changed(peer);
+        return;
+    }
+    log::info("net", "peer {} is here, at {}", peer.text(), remote.text());
+    pubsub_.peer_connected(peer);
+    if (callbacks_.on_peer_connected) {
+        callbacks_.on_peer_connected(peer);
+    }
+}
+
+void Host::Impl::on_connection_down(ConnectionPtr const& connection) {
+    auto const& peer = connection->peer();
+    bool const was_last = peers_.remove(connection);
+    connection_ended_.notify();
+    if (!was_last) {
+        pubsub_.connections_changed(peer);
+        return;
+    }
+    log::info("net", "peer {} is gone", peer.text());
+    pubsub_.peer_disconnected(peer);
+    // At once: a peer that restarts is back soon. One that we gave up gets a pause to recover.
+    book_.lost(peer, now(), connection->was_given_up() ? options_.redial_interval : Duration(0));
+    book_changed_.notify();
+    if (callbacks_.on_peer_disconnected) {
+        callbacks_.on_peer_disconnected(peer);
+    }
+}
+
+asio::awaitable<void> Host::Impl::close_surplus() {
+    while (true) {
+        co_await pause_until(now() + surplus_look);
+        for (auto const& connection : peers_.to_close(now())) {
+            auto const peer = connection->peer();
+            connection->close(Error(Errc::cancelled, "there is another connection with the peer"));
+            pubsub_.connections_changed(peer);
+        }
+    }
+}
+
+asio::awaitable<void> Host::Impl::run_mdns() {
+    auto on_discovered = [this](PeerId const& peer, Multiaddr const& address) {
+        log::debug("net", "discovered {} at {}", peer.text(), address.text());
+        dial(address.with_peer(peer));
+    };
+    mdns_ = std::make_unique<MdnsSocket>(
+        executor_, id(), listeners_.addresses(), std::move(on_discovered)
+    );
+    co_await mdns_->run();
+}
+
+} // namespace exo::net

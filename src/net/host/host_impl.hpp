@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The inside of the Host: wires listeners, dialling, connections and their protocols together. Its
+// bodies are in host.cpp (start, stop and what the Host offers), host_connections.cpp (how
+// connections come and go) and host_streams.cpp (what is spoken on them).
+//
+// Every coroutine is started by spawn(), which keeps this object alive until it has unwound, so
+// their bodies may use `this`. Network thread only.
+#pragma once
+
+#include "net/host/dial_book.hpp"
+#include "net/host/host.hpp"
+#include "net/host/listeners.hpp"
+#include "net/host/mdns_socket.hpp"
+#include "net/host/peer_table.hpp"
+#include "net/host/pubsub.hpp"
+#include "net/host/task_group.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace exo::net {
+
+class Host::Impl : public std::enable_shared_from_this<Host::Impl> {
+public:
+    Impl(asio::any_io_executor executor, HostOptions options, HostCallbacks callbacks);
+
+    void handle(std::string protocol, StreamHandler handler);
+    [[nodiscard]] Result<void> start();
+    asio::awaitable<void> stop();
+
+    // Without waiting: for the destructor of the Host. No callback is called any more.
+    void abandon();
+
+    asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(PeerId peer, std::string protocol);
+    [[nodiscard]] Result<void> publish(std::string const& topic, BytesView data);
+    void dial(Multiaddr const& address);
+    void disconnect(PeerId const& peer);
+
+    [[nodiscard]] PeerId const& id() const { return options_.identity.peer_id(); }
+
+    [[nodiscard]] std::vector<Multiaddr> const& listen_addresses() const;
+
+    [[nodiscard]] std::vector<PeerId> connected_peers() const { return peers_.peers(); }
+
+    [[nodiscard]] std::vector<ConnectionInfo> connections() const;
+    [[nodiscard]] std::optional<bool> speaks(PeerId const& peer, std::string const& protocol) const;
+    [[nodiscard]] HostCounters counters() const;
+
+private:
+    // Strangers at our door, not upgraded yet: all together, and from one address.
+    static constexpr std::size_t pending_max = 64;
+    static constexpr std::size_t pending_per_ip_max = 16;
+    // rust's default is unlimited; a cluster has tens of nodes.
+    static constexpr std::size_t connections_max = 128;
+
+    void spawn(asio::awaitable<void> work);
+
+    // host_connections.cpp
+    asio::awaitable<void> accept_all(asio::ip::tcp::acceptor& acceptor);
+    asio::awaitable<void> welcome(Socket socket, std::string ip);
+    [[nodiscard]] bool has_room_for(std::string const& ip) const;
+    asio::awaitable<void> dial_all();
+    asio::awaitable<void> dial_one(Multiaddr address);
+    asio::awaitable<Result<Upgraded>> reach(Multiaddr address);
+    void adopt(Upgraded upgraded);
+    asio::awaitable<void> run_connection(ConnectionPtr connection);
+    void on_connection_up(ConnectionPtr const& connection);
+    void on_connection_down(ConnectionPtr const& connection);
+    asio::awaitable<void> close_surplus();
+    asio::awaitable<void> run_mdns();
+
+    // host_streams.cpp
+    asio::awaitable<void> serve(std::unique_ptr<MuxStream> stream);
+    asio::awaitable<void> dispatch(std::unique_ptr<MuxStream> stream, std::string protocol);
+    asio::awaitable<void> ask_identity(ConnectionPtr connection);
+    asio::awaitable<void> tell_identity(std::unique_ptr<MuxStream> stream);
+    asio::awaitable<void> hear_identity(std::unique_ptr<MuxStream> stream);
+    void set_identity(PeerId const& peer, BytesView message);
+    [[nodiscard]] std::vector<std::string> protocols() const;
+
+    asio::any_io_executor executor_;
+    HostOptions options_;
+    HostCallbacks callbacks_;
+    std::map<std::string, StreamHandler> handlers_;
+    Transport transport_;
+    Listeners listeners_;
+    DialBook book_;
+    Signal book_changed_;
+    PeerTable peers_;
+    Signal connection_ended_;
+    PubSub pubsub_;
+    std::unique_ptr<MdnsSocket> mdns_;
+    std::map<std::string, std::size_t> pending_; // Inbound upgrades by IP address.
+    std::size_t pending_count_ = 0;
+    HostCounters counters_;
+    bool stopping_ = false;
+    TaskGroup tasks_;
+};
+
+} // namespace exo::net

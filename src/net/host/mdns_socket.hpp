@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sockets of mDNS: one for each interface that can multicast, IPv4 and IPv6. Interfaces are
+// looked up again every few seconds, since they come and go. What is said is decided by
+// mdns::Discovery; no error of a single socket ends it.
+//
+// One thread: the executor's. Owned by the Host, which awaits run().
+#pragma once
+
+#include "base/result.hpp"
+#include "net/mdns/discovery.hpp"
+#include "net/wire/multiaddr.hpp"
+#include "net/wire/peer_id.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace exo::net {
+
+class MdnsSocket {
+public:
+    // A peer and an address to dial, without /p2p. Called on the executor.
+    using OnDiscovered = std::function<void(PeerId const&, Multiaddr const&)>;
+
+    // `listen`: the host's addresses with their real ports.
+    MdnsSocket(
+        boost::asio::any_io_executor executor,
+        PeerId self,
+        std::vector<Multiaddr> listen,
+        OnDiscovered on_discovered
+    );
+    ~MdnsSocket();
+    MdnsSocket(MdnsSocket const&) = delete;
+    MdnsSocket& operator=(MdnsSocket const&) = delete;
+
+    // Works until stop(); completes when no coroutine of it is left. Once.
+    [[nodiscard]] boost::asio::awaitable<void> run();
+
+    // Idempotent, and allowed before run().
+    void stop();
+
+private:
+    class Impl;
+    std::shared_ptr<Impl> impl_; // Shared with its coroutines, which may end after us.
+};
+
+} // namespace exo::net

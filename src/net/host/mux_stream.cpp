@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/host/mux_stream.hpp"
+
+#include "base/assert.hpp"
+#include "net/host/connection.hpp"
+
+#include <algorithm>
+
+namespace exo::net {
+
+MuxStream::MuxStream(
+    std::shared_ptr<Connection> connection, yamux::StreamId id, std::shared_ptr<StreamState> state
+)
+    : connection_(std::move(connection))
+    , id_(id)
+    , state_(std::move(state)) {}
+
+MuxStream::~MuxStream() {
+    if (direct_) {
+        --connection_->direct_streams_;
+    }
+    if (state_->write_closed) {
+        connection_->drop(id_, *state_);
+    } else if (!state_->broken) {
+        connection_->reset(id_);
+    }
+}
+
+PeerId const& MuxStream::peer() const {
+    return connection_->peer();
+}
+
+void MuxStream::mark_direct() {
+    if (!direct_) {
+        direct_ = true;
+        ++connection_->direct_streams_;
+    }
+}
+
+asio::awaitable<Result<std::size_t>> MuxStream::read_some(std::span<std::uint8_t> into) {
+    EXO_ASSERT(!into.empty());
+    while (state_->received.empty()) {
+        if (state_->ended) {
+            co_return std::size_t{0};
+        }
+        if (state_->broken) {
+            co_return *state_->broken;
+        }
+        co_await state_->readable.wait();
+    }
+    auto& front = state_->received.front();
+    auto const count = std::min(into.size(), front.size() - state_->front_read);
+    std::copy_n(
+        front.begin() + static_cast<std::ptrdiff_t>(state_->front_read), count, into.begin()
+    );
+    state_->front_read += count;
+    if (state_->front_read == front.size()) {
+        state_->received.pop_front();
+        state_->front_read = 0;
+    }
+    auto const credited = std::min(count, unread_bytes_);
+    unread_bytes_ -= credited;
+    if (count > credited) {
+        connection_->release(id_, count - credited);
+    }
+    co_return count;
+}
+
+asio::awaitable<Result<void>> MuxStream::write(BytesView bytes) {
+    while (true) {
+        if (state_->broken) {
+            co_return *state_->broken;
+        }
+        if (state_->write_closed) {
+            co_return Error(Errc::invalid_argument, "the stream's writing side was closed");
+        }
+        bytes = bytes.subspan(connection_->send(id_, bytes));
+        if (bytes.empty()) {
+            co_return Result<void>();
+        }
+        co_await state_->writable.wait();
+    }
+}
+
+void MuxStream::close_write() {
+    if (!state_->write_closed && !state_->broken) {
+        state_->write_closed = true;
+        connection_->close_write(id_);
+    }
+}
+
+void MuxStream::reset() {
+    if (state_->broken) {
+        return;
+    }
+    state_->broken = Error(Errc::io, "the stream was reset here");
+    state_->received.clear();
+    state_->front_read = 0;
+    state_->readable.notify();
+    state_->writable.notify();
+    connection_->reset(id_);
+}
+
+void MuxStream::unread(Bytes bytes) {
+    if (bytes.empty()) {
+        return;
+    }
+    if (state_->front_read > 0) {
+        auto& front = state_->received.front();
+        front.erase(front.begin(), front.begin() + static_cast<std::ptrdiff_t>(state_->front_read));
+        state_->front_read = 0;
+    }
+    unread_bytes_ += bytes.size();
+    state_->received.push_front(std::move(bytes));
+}
+
+} // namespace exo::net

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Real multicast on this machine: over its networks, or over loopback where there is none.
+#include "net/host/mdns_socket.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <set>
+
+namespace exo::net {
+namespace {
+
+namespace asio = boost::asio;
+
+// Generous: a loaded machine. The test ends as soon as what it waits for is there.
+constexpr auto time_max = std::chrono::seconds(30);
+
+PeerId peer(char const* text) {
+    return PeerId::parse(text).value();
+}
+
+PeerId const first = peer("12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5");
+PeerId const second = peer("12D3KooWJWoaqZhDaoEFshF7Rh1bpY9ohihFhzcW6d69Lr2NASuq");
+
+struct Node {
+    std::set<std::pair<PeerId, std::uint16_t>> found;
+    bool has_ended = false;
+    MdnsSocket socket;
+
+    Node(asio::io_context& context, PeerId const& self, std::uint16_t port)
+        : socket(
+              context.get_executor(),
+              self,
+              {Multiaddr::tcp("0.0.0.0", port).value()},
+              [this](PeerId const& id, Multiaddr const& address) {
+                  found.emplace(id, address.tcp_target().value().port);
+              }
+          ) {
+        asio::co_spawn(context, socket.run(), [this](std::exception_ptr error) {
+            EXPECT_FALSE(error);
+            has_ended = true;
+        });
+    }
+};
+
+void run_until(asio::io_context& context, std::function<bool()> const& is_done) {
+    auto const end = std::chrono::steady_clock::now() + time_max;
+    while (!is_done() && std::chrono::steady_clock::now() < end) {
+        context.run_one_for(std::chrono::milliseconds(100));
+    }
+    EXPECT_TRUE(is_done());
+}
+
+TEST(MdnsSocket, two_nodes_on_one_machine_find_each_other) {
+    asio::io_context context;
+    Node a(context, first, 4001);
+    Node b(context, second, 4002);
+    run_until(context, [&] {
+        return a.found.contains({second, 4002}) && b.found.contains({first, 4001});
+    });
+    a.socket.stop();
+    b.socket.stop();
+    run_until(context, [&] { return a.has_ended && b.has_ended; });
+}
+
+TEST(MdnsSocket, stops_before_it_has_begun_and_more_than_once) {
+    asio::io_context context;
+    Node node(context, first, 4001);
+    node.socket.stop();
+    node.socket.stop();
+    run_until(context, [&] { return node.has_ended; });
+}
+
+TEST(MdnsSocket, may_go_while_it_runs) {
+    asio::io_context context;
+    bool has_ended = false;
+    {
+        MdnsSocket socket(context.get_executor(), first, {}, [](auto const&, auto const&) {});
+        asio::co_spawn(context, socket.run(), [&](std::exception_ptr) { has_ended = true; });
+        context.run_one_for(std::chrono::seconds(1));
+    }
+    run_until(context, [&] { return has_ended; });
+}
+
+} // namespace
+} // namespace exo::net

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Peers that are no hosts: those who know nothing, and those who know the handshake only.
+#pragma once
+
+#include "host_fixture.hpp"
+#include "net/host/transport.hpp"
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+
+namespace exo::net::test {
+
+class Stranger {
+public:
+    Stranger(asio::io_context& io, Multiaddr const& address)
+        : socket_(io) {
+        socket_.connect(endpoint_of(*address.tcp_target()).value());
+    }
+
+    // False if the host has closed the connection.
+    bool say(BytesView bytes) {
+        boost::system::error_code error;
+        asio::write(socket_, asio::buffer(bytes.data(), bytes.size()), error);
+        return !error;
+    }
+
+    // Reads until the host closes.
+    void await_end() {
+        socket_.async_read_some(asio::buffer(buffer_), [this](auto error, std::size_t) {
+            if (error) {
+                ended_ = true;
+            } else {
+                await_end();
+            }
+        });
+    }
+
+    [[nodiscard]] bool ended() const { return ended_; }
+
+private:
+    Socket socket_;
+    std::array<std::uint8_t, 4096> buffer_{};
+    bool ended_ = false;
+};
+
+// A connection with the host at `address`, up to the muxer. `options` outlive it.
+inline asio::awaitable<Result<Upgraded>>
+shake_hands(asio::io_context& io, HostOptions options, Multiaddr address) {
+    Transport transport(
+        io.get_executor(), options.identity, psk_of_namespace(options.network_namespace)
+    );
+    auto socket = co_await transport.connect(*address.tcp_target());
+    if (!socket) {
+        co_return socket.error();
+    }
+    auto upgraded =
+        co_await transport.upgrade(std::move(*socket), Direction::outbound, address.peer());
+    co_return std::move(upgraded);
+}
+
+} // namespace exo::net::test
