@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ggml backend `cluster`: its devices are the ranks of an instance. On rank r, device r is
+// local and computes; the others are stand-ins, which reserve address space and hold nothing.
+// llama.cpp splits a model over the devices, and asks for copies between them: the owner of the
+// source sends, the owner of the destination receives, the others do nothing.
+//
+// Whatever llama.cpp asks of a device has the same answer on all ranks, for its decisions follow
+// from the answers, and the ranks must run the same program. ggml does not know this backend: the
+// devices go to llama.cpp in its parameters, and no other user of ggml may pick one.
+//
+// The first error is kept (health()): from then on transfers do nothing and graphs fail.
+//
+// One thread: the one that calls llama.cpp. The object must outlive models and contexts on it.
+#pragma once
+
+#include "base/result.hpp"
+#include "collective/group.hpp"
+#include "engine/cluster_device/file_source.hpp"
+#include "engine/cluster_device/local_compute.hpp"
+#include "engine/cluster_device/weight_packer.hpp"
+
+#include <ggml-backend-impl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace exo::engine {
+
+class Cluster;
+struct ClusterDevice;
+
+// A buffer of a device: pages if the device is local, else addresses only.
+struct ClusterBuffer {
+    ClusterDevice* device = nullptr;
+    void* base = nullptr;
+    std::size_t bytes = 0; // Mapped: whole pages.
+    ggml_backend_buffer_t handle = nullptr;
+};
+
+struct ClusterDevice {
+    Cluster* cluster = nullptr;
+    std::uint32_t rank = 0;
+    bool local = false;
+    std::string name;
+    // Together in one object: ggml keeps a device's address with its buffer type's for good.
+    ggml_backend_device device{};
+    ggml_backend_buffer_type buffer_type{};
+    std::vector<ClusterBuffer*> buffers;
+};
+
+// A part of a file that a rank needs.
+struct FileRange {
+    FilePlace place;
+    std::uint64_t bytes = 0;
+};
+
+struct DeviceUse {
+    std::uint64_t weight_bytes = 0;
+    std::uint64_t cache_bytes = 0;
+    std::uint64_t compute_bytes = 0;
+};
+
+// Rows of one tensor, as ggml's two-dimensional copies name them.
+struct Rows {
+    std::size_t offset = 0; // In the tensor.
+    std::size_t bytes = 0;
+    std::size_t count = 1;
+    std::size_t tensor_stride = 0;
+    std::size_t data_stride = 0;
+};
+
+class Cluster {
+public:
+    struct Options {
+        std::uint32_t ranks = 1;
+        // This process's rank; without one all devices are stand-ins (the probe).
+        collective::Group* group = nullptr;
+        // Pipeline: the last layers, and with them the logits, belong to rank 0.
+        bool rank_0_last = false;
+        std::uint32_t threads = 1;
+    };
+
+    [[nodiscard]] static Result<std::unique_ptr<Cluster>> make(Options const& options);
+    ~Cluster();
+
+    Cluster(Cluster const&) = delete;
+    Cluster& operator=(Cluster const&) = delete;
+
+    // In llama.cpp's order, without the final null.
+    [[nodiscard]] std::vector<ggml_backend_dev_t> devices();
+    // The rank of each device in that order.
+    [[nodiscard]] std::vector<std::uint32_t> ranks_in_order() const;
+
+    // Where set_tensor's pointers may come from; null: from memory only. While it is set, local
+    // reads are queued and each rank's ranges are noted.
+    void set_source(FileSource const* source) { source_ = source; }
+
+    [[nodiscard]] std::vector<WeightRead> take_reads() { return std::move(reads_); }
+
+    [[nodiscard]] std::vector<FileRange> const& ranges(std::uint32_t rank) const {
+        return ranges_[rank];
+    }
+
+    // While on, nothing is computed and nothing transferred: llama.cpp's calls only leave a trace.
+    void set_rehearsal(bool on) { rehearsal_ = on; }
+
+    // Reads of a device by the host in the middle of a graph. They would reach rank 0 alone.
+    [[nodiscard]] std::uint64_t host_reads() const { return host_reads_; }
+
+    [[nodiscard]] DeviceUse use(std::uint32_t rank) const;
+
+    // The rank whose device holds the tensor; nothing for host memory and tensors over all ranks.
+    [[nodiscard]] std::optional<std::uint32_t> rank_of(ggml_tensor const* tensor) const;
+
+    [[nodiscard]] LocalCompute const* compute() const { return compute_.get(); }
+
+    [[nodiscard]] Result<void> health() const;
+    void fail(Error error);
+
+    // ---- called by the hooks of backend.cpp
+
+    [[nodiscard]] ggml_backend_buffer_t
+    allocate(ClusterDevice& device, std::size_t bytes, ggml_backend_buffer_i const& interface);
+    void release(ClusterBuffer* buffer);
+    void set(ClusterDevice const& device, ggml_tensor* tensor, void const* data, Rows const& rows);
+    // `by_backend`: the read of a result after a graph; else one by the host within it.
+    void
+    get(ClusterDevice const& device,
+        ggml_tensor const* tensor,
+        void* data,
+        Rows const& rows,
+        bool by_backend);
+    void copy(
+        ClusterDevice const& from,
+        ClusterDevice const& to,
+        ggml_tensor const* source,
+        ggml_tensor* target
+    );
+    [[nodiscard]] ggml_status compute_graph(ClusterDevice const& device, ggml_cgraph* graph);
+    // `parts` by device. Always true: a false would make ggml reduce over stand-ins.
+    bool all_reduce(ggml_tensor** parts);
+
+    [[nodiscard]] std::size_t device_count() const { return devices_.size(); }
+
+    [[nodiscard]] ggml_backend_dev_t device_at(std::size_t index) {
+        return &devices_[index]->device;
+    }
+
+private:
+    explicit Cluster(Options const& options);
+
+    void note_range(std::uint32_t rank, FilePlace place, std::uint64_t bytes);
+    void note_ranges(std::uint32_t rank, void const* data, Rows const& rows);
+    void keep(Result<void> const& result);
+
+    [[nodiscard]] bool quiet() const { return rehearsal_ || error_.has_value(); }
+
+    [[nodiscard]] std::optional<std::uint32_t> own_rank() const;
+
+    Options options_;
+    ggml_backend_reg registry_{};
+    std::vector<std::unique_ptr<ClusterDevice>> devices_; // In llama.cpp's order.
+    std::unique_ptr<LocalCompute> compute_;
+    std::unique_ptr<WeightPacker> packer_;
+
+    FileSource const* source_ = nullptr;
+    std::vector<WeightRead> reads_;
+    std::vector<std::vector<FileRange>> ranges_; // By rank.
+
+    bool rehearsal_ = false;
+    std::uint64_t host_reads_ = 0;
+    std::vector<std::uint8_t> rows_; // Rows of a read, packed for one message.
+    std::optional<Error> error_;
+};
+
+// Sets the hooks of device, buffer type and registry (backend.cpp).
+void bind_hooks(ClusterDevice& device, ggml_backend_reg& registry);
+void bind_hooks(ggml_backend_reg& registry, Cluster& cluster);
+
+// The device behind a buffer type, if it is of a cluster.
+[[nodiscard]] ClusterDevice* cluster_device(ggml_backend_buffer_type_t type);
+
+} // namespace exo::engine

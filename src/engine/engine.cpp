@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/engine.hpp"
+
+#include "base/assert.hpp"
+#include "engine/batch/decoder.hpp"
+#include "engine/batch/scheduler.hpp"
+#include "engine/chat/chat.hpp"
+#include "engine/load/loader.hpp"
+#include "engine/load/probe.hpp"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+#include <llama.h>
+
+#include <algorithm>
+#include <chrono>
+#include <common.h> // Of llama-common.
+
+namespace exo::engine {
+namespace {
+
+// Fewer tokens than sequences would not hold one token of each.
+constexpr std::uint32_t micro_batch_min = 16;
+static_assert(micro_batch_min >= sequences_max);
+
+LoadOptions load_options(EngineOptions const& options, std::uint32_t ranks) {
+    auto const wish = options.micro_batch != 0 ? options.micro_batch : micro_batch_default;
+    return {
+        .model_paths = options.model_paths,
+        .sharding = options.sharding,
+        .ranks = ranks,
+        .shares = options.shares,
+        .context_length = options.context_length,
+        .context_default_max = context_default_max,
+        .micro_batch = std::clamp(wish, micro_batch_min, step_tokens_max),
+        .step_tokens_max = step_tokens_max,
+        .sequences_max = sequences_max,
+        .threads = options.threads != 0 ? options.threads : physical_cores(),
+    };
+}
+
+class LoadedEngine final : public Engine {
+public:
+    LoadedEngine(
+        LoadedModel loaded,
+        std::unique_ptr<Chat> chat,
+        PlanLimits const& limits,
+        collective::Group& group,
+        EventSink on_event
+    )
+        : loaded_(std::move(loaded))
+        , chat_(std::move(chat))
+        , decoder_(loaded_, limits)
+        , group_(group)
+        , scheduler_(decoder_, *chat_, group, waiting_max, std::move(on_event)) {}
+
+    void submit(model::GenerationRequest request) override {
+        scheduler_.submit(std::move(request));
+    }
+
+    void cancel(model::TaskId const& task_id) override { scheduler_.cancel(task_id); }
+
+    [[nodiscard]] bool idle() const override { return scheduler_.idle(); }
+
+    Result<void> step() override { return scheduler_.step(); }
+
+    void abandon(Error const& error) override { scheduler_.abandon(error); }
+
+    Result<void> stop() override { return scheduler_.end(); }
+
+    [[nodiscard]] Result<Measurement>
+    measure(std::uint32_t prompt_tokens, std::uint32_t answer_tokens) override;
+
+    Result<void> follow() override;
+    Result<void> warm_up() override;
+
+    [[nodiscard]] std::uint32_t context_length() const override {
+        return decoder_.limits().context_length;
+    }
+
+private:
+    [[nodiscard]] StepPlan
+    arbitrary_plan(std::uint32_t first, std::uint32_t count, bool output) const;
+
+    LoadedModel loaded_; // First: the others use it.
+    std::unique_ptr<Chat> chat_;
+    Decoder decoder_;
+    collective::Group& group_;
+    Scheduler scheduler_;
+};
+
+Result<void> LoadedEngine::follow() {
+    EXO_ASSERT(group_.rank() != 0);
+    for (;;) {
+        auto const message = group_.receive_message(0);
+        if (!message) {
+            return message.error();
+        }
+        auto const plan = decode_step_plan(*message);
+        if (!plan) {
+            return plan.error();
+        }
+        EXO_TRY(decoder_.execute(*plan));
+        if (plan->kind == StepPlan::Kind::end) {
+            return {};
+        }
+    }
+}
+
+// Arbitrary tokens of sequence 0 at positions [first, first + count).
+StepPlan LoadedEngine::arbitrary_plan(std::uint32_t first, std::uint32_t count, bool output) const {
+    StepPlan plan;
+    plan.number = decoder_.next_number();
+    for (auto i = first; i < first + count; ++i) {
+        plan.tokens.push_back({
+            .token = static_cast<std::int32_t>(i) % decoder_.limits().vocabulary_size,
+            .position = static_cast<std::int32_t>(i),
+            .output = output && i + 1 == first + count,
+        });
+    }
+    return plan;
+}
+
+// All ranks make the same two plans by themselves.
+Result<void> LoadedEngine::warm_up() {
+    auto const& limits = decoder_.limits();
+    auto const prompt = std::min(limits.micro_batch, limits.context_length - 1);
+    EXO_TRY(decoder_.execute(arbitrary_plan(0, prompt, true)));
+    EXO_TRY(decoder_.execute(arbitrary_plan(prompt, 1, true)));
+    decoder_.clear();
+    return group_.barrier();
+}
+
+Result<Measurement>
+LoadedEngine::measure(std::uint32_t prompt_tokens, std::uint32_t answer_tokens) {
+    using Clock = std::chrono::steady_clock;
+    auto const& limits = decoder_.limits();
+    EXO_ASSERT(idle() && prompt_tokens > 0 && answer_tokens > 0);
+    EXO_ASSERT(prompt_tokens + answer_tokens <= limits.context_length);
+    auto sampler = Sampler::make({.temperature = 0.0}, limits.vocabulary_size, {}, 0);
+    auto const start = Clock::now();
+    for (std::uint32_t at = 0; at < prompt_tokens;) {
+        auto const count = std::min(limits.tokens_max, prompt_tokens - at);
+        EXO_TRY(scheduler_.run(arbitrary_plan(at, count, at + count == prompt_tokens)));
+        at += count;
+    }
+    auto token = sampler->sample(decoder_.logits((prompt_tokens - 1) % limits.tokens_max));
+    auto const prefilled = Clock::now();
+    for (std::uint32_t i = 0; i < answer_tokens; ++i) {
+        auto plan = arbitrary_plan(prompt_tokens + i, 1, true);
+        plan.tokens.front().token = token;
+        EXO_TRY(scheduler_.run(plan));
+        token = sampler->sample(decoder_.logits(0));
+    }
+    auto const end = Clock::now();
+    scheduler_.forget(0);
+    auto const seconds = [](auto time) { return std::chrono::duration<double>(time).count(); };
+    return Measurement{
+        .prefill_tokens_per_second = prompt_tokens / seconds(prefilled - start),
+        .decode_tokens_per_second = answer_tokens / seconds(end - prefilled),
+    };
+}
+
+} // namespace
+
+void set_abort_handler(AbortHandler handler) {
+    ggml_set_abort_callback(handler);
+}
+
+std::uint32_t physical_cores() {
+    return static_cast<std::uint32_t>(std::max(1, common_cpu_get_num_physical_cores()));
+}
+
+Result<Program> describe_program(EngineOptions const& options) {
+    LogCapture const log;
+    auto const files = ModelFiles::open(options.model_paths);
+    if (!files) {
+        return files.error();
+    }
+    auto const headers = (*files)->headers();
+    if (!headers) {
+        return headers.error();
+    }
+    auto const resolved = load_options(options, /*ranks=*/1);
+    Program program;
+    program.words = fmt::format(
+        "exo {}, llama.cpp {}, ggml {}, patches {}, {} of {} layers, {}, shares [{}], context {}, "
+        "micro-batch {}",
+        EXO_VERSION,
+        llama_version(),
+        ggml_version(),
+        EXO_PATCHES_HASH,
+        (*files)->architecture(),
+        (*files)->layer_count(),
+        options.sharding == model::Sharding::pipeline ? "pipeline" : "tensor",
+        fmt::join(options.shares, ", "),
+        options.context_length,
+        resolved.micro_batch
+    );
+    append(program.identity, as_bytes(program.words));
+    append(program.identity, *headers);
+    return program;
+}
+
+Result<std::unique_ptr<Engine>> load_engine(
+    EngineOptions const& options,
+    collective::Group& group,
+    std::function<void(LoadProgress)> const& on_progress,
+    EventSink on_event
+) {
+    auto const resolved = load_options(options, group.size());
+    auto outline = outline_model(resolved, &group);
+    if (!outline) {
+        return outline.error();
+    }
+    auto const total = outline->files->layer_count();
+    on_progress({0, total});
+    auto loaded = finish_model(std::move(*outline), group, [&](std::uint32_t layers) {
+        on_progress({layers, total});
+    });
+    if (!loaded) {
+        return loaded.error();
+    }
+    auto chat = Chat::make(loaded->model.get());
+    if (!chat) {
+        return chat.error();
+    }
+    PlanLimits const limits{
+        .tokens_max = llama_n_batch(loaded->context.get()),
+        .micro_batch = llama_n_ubatch(loaded->context.get()),
+        .sequences_max = resolved.sequences_max,
+        .vocabulary_size = llama_vocab_n_tokens(llama_model_get_vocab(loaded->model.get())),
+        .context_length = llama_n_ctx(loaded->context.get()),
+    };
+    return std::make_unique<LoadedEngine>(
+        std::move(*loaded), std::move(*chat), limits, group, std::move(on_event)
+    );
+}
+
+Result<std::string> probe(EngineOptions const& options, std::uint32_t ranks) {
+    auto const report = probe_model(load_options(options, ranks));
+    if (!report) {
+        return report.error();
+    }
+    return to_json(*report);
+}
+
+} // namespace exo::engine

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measures one instance whose ranks all run on this machine: real runners, real group, real step
+// plans.
+#pragma once
+
+#include "base/result.hpp"
+#include "ipc/messages.hpp"
+#include "runner/session.hpp"
+
+namespace exo::runner {
+
+// Rank 0 prints the numbers as one line of JSON to standard output. `start` is what every rank
+// gets; its rank is set here.
+[[nodiscard]] Result<void> bench(ipc::Start start, Measure const& measure);
+
+} // namespace exo::runner

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Real runners on a real model: what a node would see of them. Needs the test model.
+#include "base/text.hpp"
+#include "runner/local_ranks.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+namespace exo::runner {
+namespace {
+
+constexpr Duration ready_limit = 2min;
+// Limits against hangs, not for speed: a machine may be busy with anything.
+constexpr Duration message_limit = 2min;
+
+std::string test_model() {
+    auto const* const given = std::getenv("EXO_TEST_MODEL");
+    return given != nullptr ? given
+                            : EXO_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+}
+
+ipc::Start start_for(model::Sharding sharding, std::uint32_t ranks) {
+    return {
+        .instance_id = model::InstanceId("instance"),
+        .runner_id = model::RunnerId("runner"),
+        .sharding = sharding,
+        .world_size = ranks,
+        .model_paths = {test_model()},
+        .context_length = 512,
+        .threads = 1,
+    };
+}
+
+std::unique_ptr<LocalRanks> spawn(ipc::Start const& start) {
+    auto ranks = LocalRanks::spawn({EXO_RUNNER_ALONE, "runner"}, start);
+    EXPECT_TRUE(ranks.has_value());
+    return std::move(*ranks);
+}
+
+std::unique_ptr<LocalRanks> ready(ipc::Start const& start) {
+    auto ranks = spawn(start);
+    auto const connected = ranks->connect(ready_limit);
+    EXPECT_TRUE(connected.has_value()) << connected.error().text();
+    return ranks;
+}
+
+model::GenerationRequest request(std::string const& id, std::string const& text) {
+    model::GenerationRequest made;
+    made.task_id = model::TaskId(id);
+    made.messages = {{.role = "user", .content = text}};
+    made.sampling.temperature = 0.0;
+    return made;
+}
+
+model::GenerationRequest capital(std::string const& id = "capital") {
+    return request(id, "Tell me the capital of France.");
+}
+
+// A question with a long answer.
+model::GenerationRequest story(std::string const& id = "story") {
+    return request(id, "Tell me a long story about a fox and a river.");
+}
+
+struct Answer {
+    std::string text;
+    std::uint64_t deltas = 0;
+    bool ended = false;
+    std::optional<model::GenerationFinished> finished;
+    std::optional<model::GenerationFailed> failed;
+};
+
+// Follows rank 0 until all of these tasks have ended.
+class Listener {
+public:
+    explicit Listener(LocalRanks& ranks)
+        : ranks_(ranks) {}
+
+    // The next message, which must come. False when rank 0 has ended.
+    bool next() {
+        auto message = ranks_.receive(0, message_limit);
+        if (!message) {
+            return false;
+        }
+        EXPECT_TRUE(message->has_value()) << "rank 0 is silent";
+        if (!*message) {
+            return false;
+        }
+        if (auto* const generated = std::get_if<ipc::Generated>(&**message)) {
+            note(answers[generated->task_id.value()], generated->event);
+        } else if (auto* const fault = std::get_if<ipc::Fault>(&**message)) {
+            fault_text = fault->message;
+        }
+        return true;
+    }
+
+    Answer const& until_ended(std::string const& task) {
+        while (!answers[task].ended && next()) {
+        }
+        return answers[task];
+    }
+
+    std::map<std::string, Answer> answers;
+    std::string fault_text;
+
+private:
+    static void note(Answer& answer, model::GenerationEvent const& event) {
+        EXPECT_FALSE(answer.ended) << "an event after the last one";
+        if (auto const* delta = std::get_if<model::TokenDelta>(&event)) {
+            EXPECT_EQ(delta->number, answer.deltas++);
+            EXPECT_TRUE(is_utf8(delta->text));
+            answer.text += delta->text;
+        } else if (auto const* finished = std::get_if<model::GenerationFinished>(&event)) {
+            answer.finished = *finished;
+            answer.ended = true;
+        } else if (auto const* failed = std::get_if<model::GenerationFailed>(&event)) {
+            answer.failed = *failed;
+            answer.ended = true;
+        }
+    }
+
+    LocalRanks& ranks_;
+};
+
+Answer ask(LocalRanks& ranks, model::GenerationRequest const& wanted) {
+    EXPECT_TRUE(ranks.send(0, ipc::Generate{wanted}).has_value());
+    Listener listener(ranks);
+    return listener.until_ended(wanted.task_id.value());
+}
+
+void shut_down(LocalRanks& ranks) {
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+        EXPECT_TRUE(ranks.send(rank, ipc::Shutdown{}).has_value());
+    }
+    for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) {
+        EXPECT_EQ(ranks.wait(rank), 0) << "rank " << rank;
+    }
+}
+
+class RunnerTest : public testing::Test {
+protected:
+    void SetUp() override {
+        if (!std::filesystem::exists(test_model())) {
+            GTEST_SKIP() << "no test model at " << test_model();
+        }
+    }
+};
+
+TEST_F(RunnerTest, one_rank_names_the_capital_of_france) {
+    auto ranks = ready(start_for(model::Sharding::pipeline, 1));
+    auto const answer = ask(*ranks, capital());
+    EXPECT_EQ(answer.text, "The capital of France is Paris.");
+    ASSERT_TRUE(answer.finished.has_value());
+    EXPECT_EQ(answer.finished->finish_reason, model::FinishReason::stop);
+    EXPECT_GT(answer.finished->usage.prompt_tokens, 10u);
+    EXPECT_EQ(answer.finished->usage.completion_tokens, 7u);
+    EXPECT_GT(answer.finished->stats.generation_tokens_per_second, 0);
+    shut_down(*ranks);
+}
+
+TEST_F(RunnerTest, a_pipeline_answers_byte_for_byte_like_one_rank) {
+    auto wanted = story();
+    wanted.max_tokens = 80;
+    std::string expected;
+    for (std::uint32_t const size : {1u, 2u, 3u, 4u}) {
+        auto ranks = ready(start_for(model::Sharding::pipeline, size));
+        auto const answer = ask(*ranks, wanted);
+        if (size == 1) {
+            expected = answer.text;
+            EXPECT_GT(expected.size(), 200u);
+        }
+        EXPECT_EQ(answer.text, expected) << size << " ranks";
+        EXPECT_EQ(ask(*ranks, capital()).text, "The capital of France is Paris.");
+        shut_down(*ranks);
+    }
+}
+
+TEST_F(RunnerTest, tensor_ranks_name_the_capital_too) {
+    for (std::uint32_t const size : {2u, 3u, 4u}) {
+        auto ranks = ready(start_for(model::Sharding::tensor, size));
+        EXPECT_EQ(ask(*ranks, capital()).text, "The capital of France is Paris.") << size;
+        shut_down(*ranks);
+    }
+}
+
+TEST_F(RunnerTest, layers_go_to_the_ranks_as_the_shares_say) {
+    auto start = start_for(model::Sharding::pipeline, 2);
+    start.shares = {25, 5};
+    auto ranks = ready(start);
+    EXPECT_EQ(ask(*ranks, capital()).text, "The capital of France is Paris.");
+    shut_down(*ranks);
+}
+
+TEST_F(RunnerTest, generation_stops_at_the_wish_and_where_the_request_says) {
+    auto ranks = ready(start_for(model::Sharding::pipeline, 1));
+    auto wanted = capital("stop");
+    wanted.stop = {"France is", "never"};
+    auto answer = ask(*ranks, wanted);
+    EXPECT_EQ(answer.text, "The capital of ");
+    EXPECT_EQ(answer.finished.value().finish_reason, model::FinishReason::stop);
+
+    wanted = capital("length");
+    wanted.max_tokens = 3;
+    answer = ask(*ranks, wanted);
+    EXPECT_EQ(answer.text, "The capital of");
+    EXPECT_EQ(answer.finished.value().finish_reason, model::FinishReason::length);
+    EXPECT_EQ(answer.finished->usage.completion_tokens, 3u);
+    shut_down(*ranks);
+}
+
+TEST_F(RunnerTest, the_same_seed_gives_the_same_answer) {
+    auto ranks = ready(start_for(model::Sharding::pipeline, 1));
+    auto wanted = story("one");
+    wanted.max_tokens = 30;
+    wanted.sampling = {.temperature = 1.0, .seed = 17u};
+    auto const first = ask(*ranks, wanted).text;
+    wanted.task_id = model::TaskId("two");
+    EXPECT_EQ(ask(*ranks, wanted).text, first);
+    wanted.task_id = model::TaskId("three");
+    wanted.sampling.seed = 18u;
+    EXPECT_NE(ask(*ranks, wanted).text, first);
+    shut_down(*ranks);
+}
+
+TEST_F(RunnerTest, the_context_limits_prompt_and_answer) {
+    auto start = start_for(model::Sharding::pipeline, 2);
+    start.context_length = 256;
+    auto ranks = ready(start);
+    std::string longer;
+    for (int i = 0; i < 300; ++i) {
+        longer += " word";
+    }
+    auto answer = ask(*ranks, request("long prompt", longer));
+    ASSERT_TRUE(answer.failed.has_value());
+    EXPECT_EQ(answer.failed->code, "invalid_argument");
+    EXPECT_NE(answer.failed->message.find("256"), std::string::npos) << answer.failed->message;
+
+    // An answer that has begun already, so that little room is left.
+    auto wanted = story("long answer");
+    std::string begun;
+    for (int i = 0; i < 12; ++i) {
+        begun += "Once upon a time there was a fox who lived by a river. ";
+    }
+    wanted.messages.push_back({.role = "assistant", .content = begun + "The fox"});
+    answer = ask(*ranks, wanted);
+    ASSERT_TRUE(answer.finished.has_value());
+    EXPECT_EQ(answer.finished->finish_reason, model::FinishReason::length);
+    auto const& usage = answer.finished->usage;
+    EXPECT_EQ(usage.prompt_tokens + usage.completion_tokens, 257u); // The last needs no cell.
+    EXPECT_EQ(ask(*ranks, capital()).text, "The capital of France is Paris.");
+    shut_down(*ranks);
+}
+
+TEST_F(RunnerTest, requests_share_the_batch_and_more_than_fit_wait) {
+    auto ranks = ready(start_for(model::Sharding::pipeline, 2));
+    for (int i = 0; i < 12; ++i) {
+        auto wanted = capital("task " + std::to_string(i));
+        EXPECT_TRUE(ranks->send(0, ipc::Generate{wanted}).has_value());
+    }
+    Listener listener(*ranks);
+    for (int i = 0; i < 12; ++i) {
+        auto const& answer = listener.until_ended("task " + std::to_string(i));
+        EXPECT_NE(answer.text.find("Paris"), std::string::npos) << i << answer.text;
+    }
+    shut_down(*ranks);
+}
+
+// Four answers of 60 tokens do not fit into 256 cells at once: some are evicted, and go on.
+TEST_F(RunnerTest, answers_that_outgrow_the_cache_lose_nothing) {
+    auto start = start_for(model::Sharding::pipeline, 1);
+    start.context_length = 256;
+    auto ranks = ready(start);
+    for (int i = 0; i < 4; ++i) {
+        auto wanted = story("task " + std::to_string(i));
+        wanted.max_tokens = 60;
+        EXPECT_TRUE(ranks->send(0, ipc::Generate{wanted}).has_value());
+    }
+    Listener listener(*ranks);
+    for (int i = 0; i < 4; ++i) {
+        auto const& answer = listener.until_ended("task " + std::to_string(i));
+        ASSERT_TRUE(answer.finished.has_value());
+        EXPECT_EQ(answer.finished->usage.completion_tokens, 60u);
+    }
+    shut_down(*ranks);
+}
+
+TEST_F(RunnerTest, a_cancelled_request_says_no_more_and_frees_its_place) {
+    auto ranks = ready(start_for(model::Sharding::pipeline, 2));
+    for (int i = 0; i < 8; ++i) { // All places.
+        EXPECT_TRUE(ranks->send(0, ipc::Generate{story("task " + std::to_string(i))}).has_value());
+    }
+    Listener listener(*ranks);
+    while (listener.answers["task 0"].deltas == 0 && listener.next()) {
+    }
+    for (int i = 0; i < 8; ++i) {
+        auto const id = model::TaskId("task " + std::to_string(i));
+        EXPECT_TRUE(ranks->send(0, ipc::Cancel{id}).has_value());
+    }
+    EXPECT_TRUE(ranks->send(0, ipc::Generate{capital()}).has_value());
+    EXPECT_EQ(listener.until_ended("capital").text, "The capital of France is Paris.");
+    for (int i = 0; i < 8; ++i) {
+        EXPECT_FALSE(listener.answers["task " + std::to_string(i)].ended);
+    }
+    shut_down(*ranks);
+}
+
+TEST_F(RunnerTest, when_a_rank_dies_the_stream_fails_and_all_end) {
+    for (auto const sharding : {model::Sharding::pipeline, model::Sharding::tensor}) {
+        auto ranks = ready(start_for(sharding, 3));
+        EXPECT_TRUE(ranks->send(0, ipc::Generate{story()}).has_value());
+        Listener listener(*ranks);
+        while (listener.answers["story"].deltas < 3 && listener.next()) {
+        }
+        ranks->kill(2);
+        auto const& answer = listener.until_ended("story");
+        ASSERT_TRUE(answer.failed.has_value());
+        EXPECT_EQ(answer.failed->code, "unavailable");
+        EXPECT_NE(answer.failed->message.find("rank 2"), std::string::npos);
+        while (listener.next()) {
+        }
+        EXPECT_NE(listener.fault_text.find("rank 2"), std::string::npos) << listener.fault_text;
+        EXPECT_EQ(ranks->wait(0), 1);
+        EXPECT_EQ(ranks->wait(1), 1);
+    }
+}
+
+TEST_F(RunnerTest, an_idle_instance_notices_a_dead_rank) {
+    auto ranks = ready(start_for(model::Sharding::tensor, 2));
+    ranks->kill(1);
+    Listener listener(*ranks);
+    while (listener.next()) {
+    }
+    EXPECT_NE(listener.fault_text.find("rank 1"), std::string::npos) << listener.fault_text;
+    EXPECT_EQ(ranks->wait(0), 1);
+}
+
+TEST_F(RunnerTest, without_its_node_a_rank_ends_and_the_others_fail) {
+    auto ranks = ready(start_for(model::Sharding::pipeline, 2));
+    ranks->hang_up(1);
+    EXPECT_EQ(ranks->wait(1), 0);
+    Listener listener(*ranks);
+    while (listener.next()) {
+    }
+    EXPECT_EQ(ranks->wait(0), 1);
+}
+
+TEST_F(RunnerTest, ranks_with_different_parameters_do_not_meet) {
+    auto start = start_for(model::Sharding::pipeline, 1);
+    start.world_size = 2;
+    auto ranks = spawn(start);
+    ranks->kill(1);
+    (void)ranks->wait(1);
+    auto other = start;
+    other.micro_batch = 32;
+    auto others = spawn(other);
+    // Rank 0 of one pair and rank 1 of the other are told of each other.
+    auto const port = [](LocalRanks& of, std::uint32_t rank) -> std::uint16_t {
+        auto const message = of.receive(rank, message_limit);
+        return std::get<ipc::Listening>(message.value().value()).port;
+    };
+    ipc::Connect const connect{
+        .key_hex = std::string(64, 'a'),
+        .endpoints =
+            {{.addresses = {"127.0.0.1"}, .port = port(*ranks, 0)},
+             {.addresses = {"127.0.0.1"}, .port = port(*others, 1)}},
+    };
+    EXPECT_TRUE(ranks->send(0, connect).has_value());
+    EXPECT_TRUE(others->send(1, connect).has_value());
+    Listener listener(*ranks);
+    while (listener.next()) {
+    }
+    EXPECT_NE(listener.fault_text.find("micro-batch"), std::string::npos) << listener.fault_text;
+    EXPECT_EQ(ranks->wait(0), 1);
+    EXPECT_EQ(others->wait(1), 1);
+}
+
+TEST_F(RunnerTest, a_truncated_model_is_a_fault_that_names_it) {
+    auto const path = std::filesystem::temp_directory_path() /
+                      ("exo-runner-test-" + std::to_string(getpid()) + ".gguf");
+    std::filesystem::copy_file(test_model(), path);
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1000);
+    auto start = start_for(model::Sharding::pipeline, 1);
+    start.model_paths = {path.string()};
+    auto ranks = spawn(start);
+    auto const connected = ranks->connect(ready_limit);
+    std::filesystem::remove(path);
+    ASSERT_FALSE(connected.has_value());
+    EXPECT_NE(connected.error().text().find(path.string() + " is truncated"), std::string::npos)
+        << connected.error().text();
+    EXPECT_EQ(ranks->wait(0), 1);
+}
+
+// ---- the command line
+
+struct Output {
+    int code = 0;
+    std::string text;
+};
+
+Output run(std::string const& arguments) {
+    Output output;
+    auto const command = std::string(EXO_RUNNER_ALONE) + " runner " + arguments;
+    auto* const pipe = popen(command.c_str(), "r");
+    std::array<char, 4096> buffer{};
+    while (auto const got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+        output.text.append(buffer.data(), got);
+    }
+    output.code = WEXITSTATUS(pclose(pipe));
+    return output;
+}
+
+TEST_F(RunnerTest, the_probe_prints_what_ranks_need) {
+    auto const output =
+        run("--probe " + test_model() + " --ranks 2 --sharding tensor --context 512");
+    EXPECT_EQ(output.code, 0);
+    auto const json = nlohmann::json::parse(output.text);
+    EXPECT_EQ(json["ok"], true);
+    EXPECT_EQ(json["ranks"].size(), 2u);
+}
+
+TEST_F(RunnerTest, the_probe_of_what_is_no_model_gives_the_reason) {
+    auto const output = run("--probe " EXO_SOURCE_DIR "/CMakeLists.txt --ranks 2");
+    EXPECT_EQ(output.code, 0);
+    auto const json = nlohmann::json::parse(output.text);
+    EXPECT_EQ(json["ok"], false);
+    EXPECT_NE(json["reason"].get<std::string>().find("is text"), std::string::npos);
+}
+
+TEST_F(RunnerTest, the_bench_prints_two_speeds) {
+    auto const output =
+        run("--bench " + test_model() +
+            " --ranks 2 --sharding tensor --prompt 64 --generate 4 --threads 1");
+    EXPECT_EQ(output.code, 0);
+    auto const json = nlohmann::json::parse(output.text);
+    EXPECT_GT(json["prefill_tokens_per_second"], 0);
+    EXPECT_GT(json["decode_tokens_per_second"], 0);
+}
+
+} // namespace
+} // namespace exo::runner
