@@ -1,0 +1,84 @@
+# What people type. `make run` and `make test` do everything, from nothing, on Debian 12.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+JOBS ?= $(shell nproc)
+EXO_HOME ?= $(CURDIR)/.exo
+ARGS ?=
+SETUP ?= yes
+
+# The engine is left out under AddressSanitizer here (make test-full has it): its tests spend their
+# time in ggml, which is not instrumented.
+ASAN_LAYERS := base;model;core;net;collective;ipc;storage;system;api;node
+TSAN_LAYERS := base;model;net;collective
+PURE_LABELS := unit|golden|sim|fuzz|integration
+
+build_preset = cmake --preset $(1) $(2) && cmake --build --preset $(1) --parallel $(JOBS)
+
+.PHONY: help
+help: ## Show this list
+	@grep --no-filename -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.PHONY: setup
+setup: ## Install the Debian packages that are missing (root or sudo)
+ifeq ($(SETUP),yes)
+	@tools/setup
+endif
+
+.PHONY: deps
+deps: setup ## Fetch what is pinned (llama.cpp, demo model, Python tools) and build llama.cpp
+	@tools/deps
+
+.PHONY: build
+build: deps ## Build the program: build/exo
+	@cmake --preset release
+	@cmake --build --preset release --parallel $(JOBS) --target exo
+
+.PHONY: run
+run: build ## Start a node with the demo model; more flags: make run ARGS="--api-port 8000"
+	@mkdir -p "$(EXO_HOME)/models"
+	@cp --link --force .deps/models/*.gguf "$(EXO_HOME)/models" 2>/dev/null || \
+		cp --force .deps/models/*.gguf "$(EXO_HOME)/models"
+	@EXO_HOME="$(EXO_HOME)" exec build/exo $(ARGS)
+
+.PHONY: test
+test: deps ## Build and run every test
+	@$(call build_preset,release)
+	@$(call build_preset,asan,"-DEXO_LAYERS=$(ASAN_LAYERS)")
+	@tools/run_tests build "build-asan:$(PURE_LABELS)"
+
+.PHONY: test-full
+test-full: deps ## As test, and the other sanitizers, g++, headers alone, the full interop matrix
+	@$(call build_preset,release)
+	@$(call build_preset,asan)
+	@$(call build_preset,ubsan)
+	@$(call build_preset,tsan,"-DEXO_LAYERS=$(TSAN_LAYERS)")
+	@$(call build_preset,gcc)
+	@EXO_TEST_FULL=1 tools/run_tests build "build-asan:$(PURE_LABELS)|numeric" \
+		"build-ubsan:$(PURE_LABELS)|numeric" "build-tsan:$(PURE_LABELS)" "build-gcc:$(PURE_LABELS)"
+
+.PHONY: bench
+bench: build ## Tokens per second of 1 rank, 2 ranks and llama.cpp, side by side
+	@tools/deps bench
+	@.deps/venv/bin/python bench/compare.py $(ARGS)
+
+.PHONY: format
+format: setup ## Format every C++ file
+	@git ls-files --cached --others --exclude-standard '*.cpp' '*.hpp' | xargs clang-format-19 -i
+
+.PHONY: tidy
+tidy: deps ## Check style: layers, purity, sizes, format; then every header alone
+	@tools/tidy.py
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev --parallel $(JOBS) --target all_verify_interface_header_sets
+
+.PHONY: lint
+lint: deps ## Run clang-tidy over the sources (slow)
+	@cmake --preset dev >/dev/null
+	@run-clang-tidy-19 -quiet -p build-dev -j $(JOBS) "$(CURDIR)/(src|sim|fuzz|tests)/"
+
+.PHONY: clean
+clean: ## Remove what was built; .deps stays (rm -r .deps brings everything anew)
+	rm -rf build build-*

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Tokens per second of one rank, two pipeline ranks, two tensor ranks, and llama.cpp's llama-bench,
+on one model, with the same threads for each rank, in one run. Prints a table.
+
+    make bench
+    make bench ARGS="--model FILE --threads 1 --repeats 3"
+    make bench ARGS="--size 1.2b"     a model with random weights, made for the occasion
+
+The columns are measured in turn, so that all see the same machine; each figure is the median.
+"""
+import argparse
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRAM = ROOT / "build" / "exo"
+LLAMA_BENCH = ROOT / ".deps" / "llama" / "build" / "bin" / "llama-bench"
+DEMO_MODEL = ROOT / ".deps" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+MAKE_GGUF = ROOT.parent / "shared" / "tools" / "make_gguf.py"
+GGUF_PY = ROOT / ".deps" / "llama" / "source" / "gguf-py"
+SIZES = {  # Shapes of llama models; Q4_0.
+    "0.4b": "--dim 1024 --layers 16 --ffn 4096 --heads 16 --kv 8",
+    "1.2b": "--dim 2048 --layers 16 --ffn 8192 --heads 32 --kv 8",
+}
+RUN_S = 1800
+
+
+def run(command, python_path=""):
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=os.environ | {"PYTHONPATH": str(python_path)},
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+    )
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def llama_bench(options):
+    """Prefill and decode of llama.cpp in one process, as llama-bench measures them."""
+    output = run(
+        [LLAMA_BENCH, "--model", options.model, "--threads", options.threads, "--output", "json"]
+        + ["--n-prompt", options.prompt, "--n-gen", options.generate, "--repetitions", 1]
+    )
+    rows = {row["n_gen"] == 0: row["avg_ts"] for row in json.loads(output)}
+    return rows[True], rows[False]
+
+
+def exo(ranks, sharding):
+    def measure(options):
+        output = run(
+            [PROGRAM, "runner", "--bench", options.model, "--ranks", ranks]
+            + ["--sharding", sharding, "--threads", options.threads]
+            + ["--prompt", options.prompt, "--generate", options.generate]
+        )
+        figures = json.loads(output)
+        return figures["prefill_tokens_per_second"], figures["decode_tokens_per_second"]
+
+    return measure
+
+
+CANDIDATES = [
+    ("llama.cpp (llama-bench)", llama_bench),
+    ("exo, 1 rank", exo(1, "pipeline")),
+    ("exo, 2 pipeline ranks", exo(2, "pipeline")),
+    ("exo, 2 tensor ranks", exo(2, "tensor")),
+]
+
+
+def make_model(size):
+    """A GGUF of that size in .deps/models-bench, made once."""
+    if not MAKE_GGUF.exists():
+        sys.exit(f"--size needs {MAKE_GGUF}")
+    target = ROOT / ".deps" / "models-bench" / f"random-{size}-q4_0.gguf"
+    if not target.exists():
+        target.parent.mkdir(exist_ok=True)
+        run([sys.executable, MAKE_GGUF, DEMO_MODEL, target, *SIZES[size].split()], GGUF_PY)
+    return target
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def print_table(results):
+    base = [statistics.median(values) for values in zip(*results[CANDIDATES[0][0]])]
+    print(f"| {'':24} | prefill tokens/s |        | decode tokens/s |        |")
+    print("|---|---:|---:|---:|---:|")
+    for name, runs in results.items():
+        prefill, decode = (statistics.median(values) for values in zip(*runs))
+        print(
+            f"| {name:24} | {prefill:16.1f} | {prefill / base[0]:5.2f}x "
+            f"| {decode:15.1f} | {decode / base[1]:5.2f}x |"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=pathlib.Path, default=DEMO_MODEL)
+    parser.add_argument("--size", choices=SIZES, help="make a model instead")
+    parser.add_argument("--threads", type=int, default=1, help="of each rank")
+    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--generate", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures there too")
+    options = parser.parse_args()
+    if options.size:
+        options.model = make_model(options.size)
+    results = {name: [] for name, _ in CANDIDATES}
+    for _ in range(options.repeats):
+        for name, measure in CANDIDATES:
+            results[name].append(measure(options))
+    print(
+        f"{options.model.name}: prompt {options.prompt}, generated {options.generate}, "
+        f"{options.threads} thread(s) a rank, median of {options.repeats}; {processor()}\n"
+    )
+    print_table(results)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
