@@ -194,7 +194,7 @@ void Connection::on_event(yamux::StreamEnded const& event) {
     }
     auto const state = found->second;
     if (event.reset) {
-        state->broken = Error(Errc::io, "the peer has reset the stream");
+        state->broken = Error(Errc::cancelled, "the peer has reset the stream");
         state->received.clear();
         state->front_read = 0;
     } else {
