@@ -81,6 +81,20 @@ def test_a_client_that_hangs_up_frees_its_sequence(nodes):
     assert "Paris" in node.ask()
 
 
+def test_a_client_that_hangs_up_on_one_node_frees_its_sequence_on_another(nodes):
+    runs_it = nodes.start()
+    runs_it.ask(max_tokens=1)
+    asked = nodes.start("--bootstrap-peers", peer_address(runs_it))
+    wait_for("the second node sees the instance", lambda: asked.state()["instances"], 10)
+    pieces = asked.stream(support.LONG_STORY, **LONG)
+    for _ in range(3):
+        next(pieces)
+    assert not asked.runners(), "the first node should run the model"
+    pieces.close()
+    wait_for("no task runs", lambda: not active_tasks(runs_it), 2)
+    wait_for("the runner is idle", lambda: "RunnerReady" in str(runs_it.state()["runners"]), 2)
+
+
 def active_tasks(node):
     return [
         task

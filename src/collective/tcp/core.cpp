@@ -13,12 +13,10 @@
 namespace exo::collective {
 namespace {
 
-// A rank that ended in good order fails those who need it at once, and all others after this: they
-// may be ending too.
-constexpr Duration ended_grace = 1s;
-// What is queued at the end gets so long to leave, and the others' own end so long to come after
-// our last word; closing before that could take the word back.
-constexpr Duration goodbye_limit = 1s;
+// What is queued at the end goes on as long as it moves. Then the others' own end gets a moment to
+// come: closing before it could take our last word back.
+constexpr Duration goodbye_limit = 10s;
+constexpr Duration goodbye_stall_limit = 1s;
 constexpr Duration goodbye_linger = 250ms;
 constexpr Duration goodbye_look_interval = 5ms;
 constexpr std::size_t failure_text_bytes_max = 1024;
@@ -344,7 +342,8 @@ void TcpCore::tick(Link& link, TimePoint now) {
         return;
     }
     if (auto const ended = link.ended()) {
-        if (now - *ended >= ended_grace) {
+        // Those who need it fail at once; all others after a while, for they may be ending too.
+        if (now - *ended >= options_.beat_interval * options_.beats_missing_max) {
             latch(link.ended_error());
         }
         return;
@@ -377,18 +376,23 @@ void TcpCore::say_goodbye() {
         }
     }
     TimePoint const started = now();
-    TimePoint queued_until = started;
+    TimePoint moved = started;
+    std::size_t queued_before = 0;
     while (!open.empty() && now() < started + goodbye_limit) {
         std::erase_if(open, [](Link* link) { return !link->flush() || link->discard_until_end(); });
-        if (std::ranges::any_of(open, &Link::has_queued)) {
-            queued_until = now();
-        } else if (now() >= queued_until + goodbye_linger) {
-            break;
-        }
+        std::size_t queued = 0;
         for (auto const* link : open) {
-            if (!link->has_queued()) {
+            queued += link->queued();
+            if (link->queued() == 0) {
                 shut_down_writing(link->socket());
             }
+        }
+        if (queued != queued_before) {
+            moved = now();
+            queued_before = queued;
+        }
+        if (now() >= moved + (queued > 0 ? goodbye_stall_limit : goodbye_linger)) {
+            return;
         }
         std::this_thread::sleep_for(goodbye_look_interval);
     }

@@ -424,7 +424,7 @@ Result<void> Link::flush_locked() {
         outbox_.erase(outbox_.begin(), outbox_.begin() + static_cast<std::ptrdiff_t>(sent_));
         sent_ = 0;
     }
-    queued_ = queued_bytes() > 0;
+    queued_ = queued_bytes();
     return {};
 }
 

@@ -98,7 +98,7 @@ public:
     // ---- for the I/O thread's sleep
 
     [[nodiscard]] Wanted wanted() const {
-        return {.read = background_read_ && !reader_busy_, .write = queued_ && !writer_busy_};
+        return {.read = background_read_ && !reader_busy_, .write = queued_ > 0 && !writer_busy_};
     }
 
     [[nodiscard]] TimePoint last_heard() const { return TimePoint(Duration(last_heard_.load())); }
@@ -127,7 +127,7 @@ public:
     // The last record, with the reason.
     [[nodiscard]] Result<void> write_last(RecordKind kind, std::string_view text);
 
-    [[nodiscard]] bool has_queued() const { return queued_; }
+    [[nodiscard]] std::size_t queued() const { return queued_; }
 
     // From now on whatever comes is dropped; returns true at the end of the stream.
     [[nodiscard]] bool discard_until_end();
@@ -201,7 +201,7 @@ private:
     Bytes outbox_; // Bytes [sent_, size) are queued.
     std::size_t sent_ = 0;
     bool sender_waits_ = false;
-    std::atomic<bool> queued_ = false;
+    std::atomic<std::size_t> queued_ = 0;
     std::atomic<bool> writer_busy_ = false; // The I/O thread found the caller writing.
 };
 

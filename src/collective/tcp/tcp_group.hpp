@@ -74,7 +74,8 @@ public:
         TcpOptions const& options
     );
 
-    // Ends in good order: what is queued is sent (for 1 s at most) and the others are told.
+    // Ends in good order: what is queued is sent (while the others take it, for 10 s at most) and
+    // the others are told. They fail when they need this rank, or after the time of the beats.
     ~TcpGroup() override;
 
     [[nodiscard]] std::uint32_t rank() const override;

@@ -245,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(
         },
         Wrong{
             "enumerator",
-            R"({"TaskStatusUpdated": {"task_id": "t", "task_status": "Done", "error_message": ""}})",
+            R"({"TaskStatusUpdated": {"task_id":"t", "task_status":"Done", "error_message":""}})",
             "TaskStatusUpdated.task_status: one of Pending, Running, Complete, TimedOut, Failed, "
             "Cancelled expected"
         },
