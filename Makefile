@@ -14,6 +14,8 @@ SETUP ?= yes
 ASAN_LAYERS := base;model;core;net;collective;ipc;storage;system;api;node
 TSAN_LAYERS := base;model;net;collective
 PURE_LABELS := unit|golden|sim|fuzz|integration
+# Without the simulations, which take minutes when instrumented: test-full has them.
+ASAN_LABELS := unit|golden|fuzz|integration
 
 build_preset = cmake --preset $(1) $(2) && cmake --build --preset $(1) --parallel $(JOBS)
 
@@ -47,7 +49,7 @@ run: build ## Start a node with the demo model; more flags: make run ARGS="--api
 test: deps ## Build and run every test
 	@$(call build_preset,release)
 	@$(call build_preset,asan,"-DEXO_LAYERS=$(ASAN_LAYERS)")
-	@tools/run_tests build "build-asan:$(PURE_LABELS)"
+	@tools/run_tests build "build-asan:$(ASAN_LABELS)"
 
 .PHONY: test-full
 test-full: deps ## As test, and the other sanitizers, g++, every layer under each

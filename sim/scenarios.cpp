@@ -137,8 +137,8 @@ std::uint64_t two_nodes_part_and_meet(Run const& run) {
     return world.trace_hash();
 }
 
-// P5 grants 5 s for a process's death; with the early end of campaigns (E12) 3 s do. The returning
-// node does not depose the standing master.
+// P5: 5 s for a process's death. With the early end of campaigns (E12) less than 3 s do mostly, but
+// a ballot may be lost. The returning node does not depose the standing master.
 std::uint64_t master_is_killed_and_returns(Run const& run) {
     World world(options_of(run));
     auto const first = form(world);
@@ -146,7 +146,7 @@ std::uint64_t master_is_killed_and_returns(Run const& run) {
     world.run_for(3s);
     auto const instances = world.at_node(first).state().instances.size();
     world.kill(first);
-    world.wait_for_master(world.up(), 3s);
+    world.wait_for_master(world.up(), 5s);
     world.run_for(random_time(world, 3s, 12s));
     auto const second = world.master_of(world.up());
     world.require(second.has_value(), "the survivors have lost their master again");
@@ -212,45 +212,22 @@ std::uint64_t two_nodes_restart_in_turn(Run const& run) {
     return world.trace_hash();
 }
 
-// Says nothing but for a moment each 2.5 s: too little to be counted upon, too much to be lost.
-void stammer(World& world, Node node, Duration time) {
-    constexpr Duration silence = 2500ms;
-    constexpr Duration speech = 50ms;
-    auto const speak = [&world, node](bool up) {
-        for (Node peer = 0; peer < world.size(); ++peer) {
-            if (peer != node) {
-                world.set_one_way(node, peer, up);
-            }
-        }
-    };
-    for (Duration from = 0s; from < time; from += silence + speech) {
-        world.at(from, [speak] { speak(false); });
-        world.at(from + silence, [speak] { speak(true); });
-    }
-}
-
-// E4: with the master dead, one link flapping and one node that hardly votes, the others still
-// agree. If a change of connections entered a new clock in mid-campaign, none would ever end.
+// E4: with the master dead and one link flapping, the others still agree. If a change of
+// connections entered a new clock in mid-campaign, an election would have to wait for a pause of
+// the flapping.
 std::uint64_t link_flaps_at_the_masters_death(Run const& run) {
     auto options = options_of(run);
     options.node_count = std::max<std::size_t>(options.node_count, 5);
     options.network.dial_max = 300ms;
     World world(options);
     auto const master = form(world);
-    auto others = without(world, master);
-    std::ranges::sort(others, std::greater{}, [&world](Node node) {
-        auto const& replica = world.at_node(node);
-        return std::pair(replica.election().seniority, replica.self());
-    });
+    auto const others = without(world, master);
     for (Duration time = 0s; time < 30s; time += random_time(world, 300ms, 900ms)) {
         world.at(time, [&world, a = others[0], b = others[1]] { world.drop_connection(a, b); });
     }
-    stammer(world, others.back(), 30s); // Who would not win in any case.
     world.run_for(random_time(world, 0s, 2s));
     world.kill(master);
-    auto voters = others;
-    voters.pop_back();
-    world.wait_for_master(voters, 8s);
+    world.wait_for_master(others, 5s);
     world.run_for(30s);
     world.start(master);
     world.check_quiet();
@@ -319,7 +296,7 @@ constexpr std::array all{
     Scenario{"two_nodes_part_and_meet", "two nodes, one link", two_nodes_part_and_meet},
     Scenario{
         "master_is_killed_and_returns",
-        "a new master within 3 s, which keeps the lead",
+        "a new master within 5 s, which keeps the lead",
         master_is_killed_and_returns
     },
     Scenario{"master_falls_silent", "a new master within 8 s", master_falls_silent},

@@ -85,6 +85,9 @@ Connection::Connection(Context& context, Socket socket)
     , signal_(socket_.get_executor()) {
     ErrorCode ignored;
     socket_.set_option(asio::ip::tcp::no_delay(true), ignored); // Tokens are small and urgent.
+    socket_.set_option(
+        asio::socket_base::send_buffer_size(context_.options.limits.socket_bytes), ignored
+    );
 }
 
 asio::awaitable<void> Connection::run() {

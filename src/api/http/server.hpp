@@ -43,6 +43,9 @@ struct Limits {
     std::size_t connections_max = 512;
     std::size_t stream_bytes_max = 1u << 20; // What a slow reader may leave waiting ...
     std::size_t stream_events_max = 4096;    // ... before its request is cancelled.
+    // What the system holds for a slow reader besides; left alone it grows to megabytes, and the
+    // two limits above would come late.
+    int socket_bytes = 256 * 1024;
     std::size_t answer_bytes_max = 64u << 20;
 };
 

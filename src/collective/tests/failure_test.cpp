@@ -145,7 +145,7 @@ TEST(TcpForming, addresses_that_lead_nowhere_do_not_hold_up_the_good_one) {
     auto second = connect(ports, test_member(1));
     EXPECT_TRUE(first.get());
     EXPECT_TRUE(second.get());
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 4s);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 12s); // One that waited would take 15 s.
 }
 
 TEST(TcpForming, works_over_ipv6_where_there_is_some) {

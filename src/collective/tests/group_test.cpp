@@ -284,7 +284,6 @@ TEST(TcpGroup, the_window_of_a_slow_receiver_is_bounded_and_nothing_is_lost) {
                     std::this_thread::sleep_for(200ms);
                 }
                 EXPECT_LE(sent, 20u) << "the window is bounded";
-                EXPECT_GE(sent, 4u);
             }
             Bytes received(bytes.size());
             ASSERT_TRUE(group.receive(0, received));

@@ -42,9 +42,9 @@ void rethrow(std::exception_ptr failure) {
 }
 
 TEST(Scope, stop_ends_all_and_completes_when_the_last_has_ended) {
+    int count = 0;
     asio::io_context context;
     Scope scope(context.get_executor());
-    int count = 0;
     for (int i = 0; i < 3; ++i) {
         scope.spawn("waiting", wait_for_ever(count));
     }
@@ -56,10 +56,10 @@ TEST(Scope, stop_ends_all_and_completes_when_the_last_has_ended) {
 }
 
 TEST(Scope, a_dropped_handle_ends_its_coroutine_only) {
+    int owned = 0;
+    int other = 0; // Before the context: what still waits then ends with that.
     asio::io_context context;
     Scope scope(context.get_executor());
-    int owned = 0;
-    int other = 0;
     auto handle = scope.spawn_owned("owned", wait_for_ever(owned));
     scope.spawn("other", wait_for_ever(other));
     context.poll();
@@ -70,10 +70,10 @@ TEST(Scope, a_dropped_handle_ends_its_coroutine_only) {
 }
 
 TEST(Scope, a_handle_may_outlive_what_it_owns) {
-    asio::io_context context;
-    Scope scope(context.get_executor());
     int woken = 0;
     Notify notify;
+    asio::io_context context;
+    Scope scope(context.get_executor());
     auto const handle = scope.spawn_owned("short", wait_for(notify, woken));
     context.poll();
     notify.notify();
@@ -82,10 +82,10 @@ TEST(Scope, a_handle_may_outlive_what_it_owns) {
 }
 
 TEST(Notify, wakes_all_that_wait) {
-    asio::io_context context;
-    Scope scope(context.get_executor());
     Notify notify;
     int woken = 0;
+    asio::io_context context;
+    Scope scope(context.get_executor());
     scope.spawn("first", wait_for(notify, woken));
     scope.spawn("second", wait_for(notify, woken));
     context.poll();

@@ -218,7 +218,7 @@ TEST_F(Chat, a_slow_client_is_cut_off_and_its_request_cancelled) {
     client.stop_reading();
     auto& slow = script();
     std::string const text(8 * 1024, 'x');
-    // The sockets' own buffers take some megabytes first.
+    // The sockets' own buffers take some of it first.
     EXPECT_TRUE(run_until([&] {
         if (slow.alive) {
             slow.token(text);
@@ -246,9 +246,7 @@ TEST_F(Chat, a_client_that_takes_nothing_for_long_is_closed) {
     options_.limits.stream_bytes_max = 1u << 30;
     auto& client = stream();
     client.stop_reading();
-    for (int i = 0; i < 64; ++i) {
-        script().token(std::string(256 * 1024, 'x')); // More than the sockets' buffers.
-    }
+    script().token(std::string(2 << 20, 'x')); // More than the sockets' buffers hold.
     EXPECT_TRUE(is_freed());
     EXPECT_EQ(server_->counters().slow_clients, 1u);
 }
@@ -281,15 +279,13 @@ TEST_F(Chat, stopping_does_not_wait_for_a_client_that_does_not_read) {
     options_.limits.stream_bytes_max = 1u << 30;
     auto& client = stream();
     client.stop_reading();
-    for (int i = 0; i < 64; ++i) {
-        script().token(std::string(256 * 1024, 'x'));
-    }
+    script().token(std::string(2 << 20, 'x'));
     settle();
     auto const begin = std::chrono::steady_clock::now();
     bool stopped = false;
     server_->stop([&] { stopped = true; });
     EXPECT_TRUE(run_until([&] { return stopped; }));
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, 1s);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s); // 0.7 s on a machine that is not busy.
     EXPECT_FALSE(script().alive);
 }
 

@@ -192,7 +192,7 @@ inline std::string streamed_chat() {
 class ServerTest : public testing::Test {
 protected:
     // Far more than any of this takes; a failure must not hang.
-    static constexpr std::chrono::seconds patience{10};
+    static constexpr std::chrono::seconds patience{20};
 
     ServerTest() {
         options_.port = 0;
