@@ -13,7 +13,8 @@ namespace {
 // Of stop(): what connections get to say good-bye, a little more than they take themselves.
 constexpr Duration farewell = Connection::linger + 100ms;
 
-asio::awaitable<void> keep_alive(std::shared_ptr<void> owner, asio::awaitable<void> work) {
+asio::awaitable<void>
+keep_alive([[maybe_unused]] std::shared_ptr<void> owner, asio::awaitable<void> work) {
     co_await std::move(work);
 }
 
