@@ -147,8 +147,11 @@ LoadedEngine::measure(std::uint32_t prompt_tokens, std::uint32_t answer_tokens) 
     auto token = sampler->sample(decoder_.logits((prompt_tokens - 1) % limits.tokens_max));
     auto const prefilled = Clock::now();
     for (std::uint32_t i = 0; i < answer_tokens; ++i) {
-        auto plan = arbitrary_plan(prompt_tokens + i, 1, true);
+        auto plan = arbitrary_plan(i, 1, true);
         plan.tokens.front().token = token;
+        if (i == 0) {
+            plan.removals = {{.sequence = 0}};
+        }
         EXO_TRY(scheduler_.run(plan));
         token = sampler->sample(decoder_.logits(0));
     }

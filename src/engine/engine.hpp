@@ -94,9 +94,9 @@ public:
     // Tells the other ranks to return from follow().
     virtual Result<void> stop() = 0;
 
-    // Runs a prompt and an answer of so many tokens, by step plans as a request would, and says how
-    // fast it was. The tokens are arbitrary. REQUIRES: idle(), at least one token each, and room
-    // for them in the context.
+    // Runs a prompt, and then from an empty cache an answer, of so many tokens, by step plans as a
+    // request would: what llama-bench measures as pp and tg. The tokens are arbitrary. REQUIRES:
+    // idle(), at least one token each, and room for them in the context.
     [[nodiscard]] virtual Result<Measurement>
     measure(std::uint32_t prompt_tokens, std::uint32_t answer_tokens) = 0;
 

@@ -12,6 +12,9 @@
 namespace exo::engine {
 namespace {
 
+// Of a model cut by tensor, a step has some hundreds; old ones are not met again.
+constexpr std::size_t graphs_remembered_max = 4096;
+
 bool is_plain_weight(ggml_tensor const* tensor, ggml_backend_buffer_type_t type) {
     // A node that was changed in an earlier step has a buffer of another type: graphs are reused.
     return tensor != nullptr && tensor->op == GGML_OP_NONE && tensor->view_src == nullptr &&
@@ -42,6 +45,9 @@ WeightPacker::WeightPacker(LocalCompute const& compute)
     , types_(compute.packed_types()) {}
 
 Result<void> WeightPacker::pack(ggml_cgraph* graph, ggml_backend_buffer_type_t type) {
+    if (graph->uid != 0 && graphs_done_.contains(graph->uid)) {
+        return {};
+    }
     // First what must stay plain: a weight whose rows are looked up, that is a second operand, or
     // of which only a part is multiplied by.
     for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {
@@ -74,6 +80,10 @@ Result<void> WeightPacker::pack(ggml_cgraph* graph, ggml_backend_buffer_type_t t
             node->src[0] = better;
         }
     }
+    if (graphs_done_.size() >= graphs_remembered_max) {
+        graphs_done_.clear();
+    }
+    graphs_done_.insert(graph->uid);
     return {};
 }
 

@@ -39,6 +39,7 @@ private:
     std::vector<ggml_backend_buffer_type_t> types_;
     std::map<void const*, Packed> packed_; // By the address of the plain weight.
     std::set<void const*> plain_;          // Those that must stay as they are.
+    std::set<std::uint64_t> graphs_done_;  // By ggml's id: a graph that is reused needs no look.
 };
 
 } // namespace exo::engine

@@ -72,6 +72,7 @@ Result<Sampler> Sampler::make(
         );
     }
     if (*temperature == 0.0F) {
+        made.plain_greedy_ = !made.repetition_ && llama_sampler_chain_n(chain) == 0;
         llama_sampler_chain_add(chain, llama_sampler_init_greedy());
         return made;
     }
@@ -91,6 +92,9 @@ Result<Sampler> Sampler::make(
 
 std::int32_t Sampler::sample(std::span<float const> logits) {
     EXO_ASSERT(!logits.empty());
+    if (plain_greedy_) {
+        return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+    }
     candidates_.resize(logits.size());
     for (std::size_t i = 0; i < logits.size(); ++i) {
         candidates_[i] = {static_cast<llama_token>(i), logits[i], 0.0F};

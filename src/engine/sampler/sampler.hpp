@@ -47,6 +47,7 @@ private:
 
     llama_sampler_ptr repetition_; // Null: none. It counts prompt tokens too, the others do not.
     llama_sampler_ptr chain_;
+    bool plain_greedy_ = false; // Nothing but the greatest: needs no list of candidates.
     std::vector<llama_token_data> candidates_;
 };
 
