@@ -115,7 +115,11 @@ TEST_F(SupervisorTest, a_large_request_arrives_whole) {
 TEST_F(SupervisorTest, a_child_gets_nothing_but_what_it_needs) {
     setenv("LLAMA_TEST", "1", 1);
     setenv("EXO_SECRET", "1", 1);
-    int const leaked = open("/dev/null", O_RDONLY); // Not close-on-exec, as libraries do.
+    // Not close-on-exec, as libraries do; not where the child has its own.
+    int const opened = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int const leaked = fcntl(opened, F_DUPFD, 20);
+    close(opened);
+    ASSERT_GE(leaked, 20);
     (void)std::signal(SIGPIPE, SIG_IGN);
     ASSERT_TRUE(start("surroundings"));
     ASSERT_TRUE(run_until_status());
