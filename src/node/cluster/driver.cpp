@@ -4,6 +4,7 @@
 #include "base/entropy.hpp"
 #include "base/log.hpp"
 #include "base/overloaded.hpp"
+#include "net/host/async.hpp"
 #include "node/cluster/outbox.hpp"
 #include "storage/files/files.hpp"
 
@@ -22,9 +23,7 @@ constexpr std::size_t clock_file_bytes_max = 64;
 constexpr Duration greet_interval = 1s;
 constexpr int greet_attempts_max = 10;
 
-TimePoint now() {
-    return std::chrono::steady_clock::now();
-}
+using net::now;
 
 Result<std::uint64_t> read_clock(std::filesystem::path const& file) {
     auto const bytes = storage::read_file(file, clock_file_bytes_max);

@@ -4,6 +4,7 @@
 #include "base/entropy.hpp"
 #include "base/log.hpp"
 #include "model/json.hpp"
+#include "net/host/async.hpp"
 #include "node/direct.hpp"
 #include "node/json.hpp"
 
@@ -22,13 +23,11 @@ constexpr Duration resume_interval = 200ms;
 constexpr Duration recheck_interval = 1s;
 constexpr int attempts_max = 2; // T4
 
-TimePoint now() {
-    return std::chrono::steady_clock::now();
-}
+using net::now;
 
 } // namespace
 
-class ChatRequest::Run : public std::enable_shared_from_this<Run> {
+class ChatRequest::Run {
 public:
     Run(ChatContext const& context,
         model::ModelCard card,

@@ -3,14 +3,13 @@
 
 #include "core/cluster/choose.hpp"
 #include "model/json.hpp"
+#include "net/host/async.hpp"
 #include "node/json.hpp"
 
 namespace exo::node {
 namespace {
 
-TimePoint now() {
-    return std::chrono::steady_clock::now();
-}
+using net::now;
 
 } // namespace
 

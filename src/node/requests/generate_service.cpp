@@ -3,6 +3,7 @@
 
 #include "base/log.hpp"
 #include "model/json.hpp"
+#include "net/host/async.hpp"
 #include "node/json.hpp"
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
@@ -15,9 +16,7 @@ using namespace asio::experimental::awaitable_operators;
 // Wakes that get lost would only cost this much time; none is known to.
 constexpr Duration recheck_interval = 1s;
 
-TimePoint now() {
-    return std::chrono::steady_clock::now();
-}
+using net::now;
 
 asio::awaitable<Error> wait_for_end(net::Stream& stream) {
     std::array<std::uint8_t, 256> ignored{};

@@ -5,6 +5,7 @@
 #include "base/entropy.hpp"
 #include "base/log.hpp"
 #include "model/json.hpp"
+#include "net/host/async.hpp"
 #include "node/direct.hpp"
 #include "node/json.hpp"
 
@@ -20,9 +21,7 @@ constexpr std::size_t key_bytes = 32;
 // A group that nobody has asked about for so long is of an earlier generation.
 constexpr Duration group_kept = 5min;
 
-TimePoint now() {
-    return std::chrono::steady_clock::now();
-}
+using net::now;
 
 std::string random_key_hex() {
     std::array<std::uint8_t, key_bytes> key{};

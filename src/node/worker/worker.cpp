@@ -3,6 +3,7 @@
 
 #include "base/log.hpp"
 #include "base/overloaded.hpp"
+#include "net/host/async.hpp"
 #include "system/machine.hpp"
 #include "system/process.hpp"
 
@@ -15,9 +16,7 @@ namespace {
 constexpr Duration act_interval = 500ms;
 constexpr Duration stop_recheck = 100ms;
 
-TimePoint now() {
-    return std::chrono::steady_clock::now();
-}
+using net::now;
 
 std::vector<std::string> own_addresses() {
     std::vector<std::string> addresses;
