@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/direct.hpp"
 
-#include <boost/asio/experimental/awaitable_operators.hpp>
+#include "net/host/async.hpp"
+
 #include <fmt/format.h>
 
 namespace exo::node {
 namespace {
-
-using namespace asio::experimental::awaitable_operators;
 
 asio::awaitable<Result<Bytes>> ask_without_limit(
     net::Host& host,
@@ -39,13 +38,11 @@ ask(net::Host& host,
     std::size_t answer_bytes_max,
     Duration limit) {
     auto const name = protocol;
-    auto const ended = co_await (
-        ask_without_limit(
-            host, std::move(peer), std::move(protocol), std::move(question), answer_bytes_max
-        ) ||
-        sleep_for(limit)
+    auto work = ask_without_limit(
+        host, std::move(peer), std::move(protocol), std::move(question), answer_bytes_max
     );
-    if (auto const* answer = std::get_if<0>(&ended)) {
+    auto const answer = co_await net::before(net::now() + limit, std::move(work));
+    if (answer) {
         co_return *answer;
     }
     co_return Error(Errc::timed_out, fmt::format("no answer on {} in time", name));
