@@ -20,7 +20,9 @@ EXO_DESCRIBE(
     model_paths,
     context_length,
     micro_batch,
-    threads
+    threads,
+    settings,
+    draft_paths
 )
 EXO_DESCRIBE(RankEndpoint, addresses, port)
 EXO_DESCRIBE(Connect, key_hex, endpoints)

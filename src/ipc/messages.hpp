@@ -33,6 +33,8 @@ struct Start {
     std::uint32_t context_length = 0;     // Tokens of KV cache; 0: the model's own, up to a limit.
     std::uint32_t micro_batch = 0;        // Tokens; 0: the engine's default.
     std::uint32_t threads = 0;            // 0: one a physical core.
+    model::InstanceSettings settings;
+    std::vector<std::string> draft_paths; // Of settings.draft_model; rank 0 only.
 
     bool operator==(Start const&) const = default;
 };

@@ -16,6 +16,7 @@ struct PlaceInstance {
     Sharding sharding = Sharding::pipeline;
     InstanceMeta instance_meta = InstanceMeta::mlx_ring;
     std::uint32_t min_nodes = 1;
+    InstanceSettings settings;
     bool automatic = false;
 
     bool operator==(PlaceInstance const&) const = default;

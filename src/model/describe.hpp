@@ -65,6 +65,27 @@ EXO_DESCRIBE(
     capabilities
 )
 
+// settings.hpp
+EXO_DESCRIBE_ENUM(CacheType, f16, q8_0)
+EXO_DESCRIBE_ENUM(WireType, automatic, f32, f16, q8)
+template <>
+inline constexpr bool names_stay_lower_case<CacheType> = true;
+template <>
+inline constexpr bool names_stay_lower_case<WireType> = true;
+EXO_DESCRIBE(
+    InstanceSettings,
+    context_length,
+    cache_type,
+    parallel,
+    wire_type,
+    prompt_wait_ms,
+    draft_model,
+    prompt_lookup,
+    draft_tokens
+)
+template <>
+inline constexpr bool absent_fields_keep_defaults<InstanceSettings> = true;
+
 // instance.hpp
 EXO_DESCRIBE_ENUM(Sharding, pipeline, tensor)
 EXO_DESCRIBE_ENUM(InstanceMeta, mlx_ring, mlx_jaccl)
@@ -92,7 +113,8 @@ EXO_DESCRIBE(
     wish_id,
     generation,
     replaces,
-    context_length
+    context_length,
+    settings
 )
 EXO_DESCRIBE(
     Wish,
@@ -102,6 +124,7 @@ EXO_DESCRIBE(
     instance_meta,
     min_nodes,
     count,
+    settings,
     automatic,
     refusal,
     failed,
@@ -126,7 +149,9 @@ EXO_DESCRIBE_ENUM(TaskStatus, pending, running, complete, timed_out, failed, can
 EXO_DESCRIBE(TextGeneration, task_id, instance_id, task_status, model, error_message)
 
 // command.hpp
-EXO_DESCRIBE(PlaceInstance, wish_id, model_card, sharding, instance_meta, min_nodes, automatic)
+EXO_DESCRIBE(
+    PlaceInstance, wish_id, model_card, sharding, instance_meta, min_nodes, settings, automatic
+)
 EXO_DESCRIBE(DeleteInstance, instance_id)
 
 // node_info.hpp

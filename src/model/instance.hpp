@@ -6,6 +6,7 @@
 
 #include "model/card.hpp"
 #include "model/ids.hpp"
+#include "model/settings.hpp"
 
 #include <map>
 #include <optional>
@@ -71,6 +72,7 @@ struct MlxRingInstance {
     Generation generation = 1;
     std::optional<InstanceId> replaces;
     std::uint32_t context_length = 0; // Tokens of KV cache that each rank reserves.
+    InstanceSettings settings;
 
     bool operator==(MlxRingInstance const&) const = default;
 };
@@ -85,6 +87,7 @@ struct Wish {
     InstanceMeta instance_meta = InstanceMeta::mlx_ring;
     std::uint32_t min_nodes = 1;
     std::uint32_t count = 1;
+    InstanceSettings settings;
     bool automatic = false; // Made by a chat request, not by a placement.
     std::string refusal;    // Why it has no instance now; empty when it has one or none was tried.
     // Its last instance failed for good: not placed again until nodes change or a user asks (M3).
