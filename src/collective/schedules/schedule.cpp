@@ -2,15 +2,13 @@
 #include "collective/schedules/schedule.hpp"
 
 #include "base/assert.hpp"
+#include "collective/wire/wire_format.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace exo::collective {
 namespace {
-
-// Up to here a second step costs more than the bytes that it saves: at 100 MB/s, a slow link, this
-// is the time of a few round trips.
-constexpr std::size_t direct_bytes_max = 128 * 1024;
 
 // A part may be empty (fewer values than ranks); such a move is left out on both sides.
 void add_move(std::vector<Move>& moves, std::uint32_t peer, Range range) {
@@ -20,7 +18,7 @@ void add_move(std::vector<Move>& moves, std::uint32_t peer, Range range) {
 }
 
 Schedule direct(std::uint32_t rank, std::uint32_t size, std::size_t count) {
-    Step step{.arrival = Step::Arrival::sum};
+    Step step{.arrival = Step::Arrival::sum, .wire_form = {0, count}};
     for (std::uint32_t peer = 0; peer < size; ++peer) {
         if (peer != rank) {
             add_move(step.sends, peer, {0, count});
@@ -33,7 +31,7 @@ Schedule direct(std::uint32_t rank, std::uint32_t size, std::size_t count) {
 Schedule halves(std::uint32_t rank, std::uint32_t size, std::size_t count) {
     Range const own = part_of(count, size, rank);
     Step scatter{.arrival = Step::Arrival::sum};
-    Step gather{.arrival = Step::Arrival::replace};
+    Step gather{.arrival = Step::Arrival::replace, .wire_form = own};
     for (std::uint32_t peer = 0; peer < size; ++peer) {
         if (peer != rank) {
             Range const theirs = part_of(count, size, peer);
@@ -59,11 +57,118 @@ Schedule ring(std::uint32_t rank, std::uint32_t size, std::size_t count) {
         std::uint32_t const shift = arrival == Step::Arrival::sum ? 0 : size - 1;
         for (std::uint32_t round = 0; round + 1 < size; ++round) {
             Step step{.arrival = arrival};
+            if (arrival == Step::Arrival::replace && round == 0) {
+                step.wire_form = part(shift); // All others came over the wire.
+            }
             add_move(step.sends, next, part(round + shift));
             add_move(step.receives, previous, part(round + shift + 1));
             schedule.push_back(std::move(step));
         }
     }
+    return schedule;
+}
+
+// The recursive algorithms are for a power of two. The ranks beyond it give their values to one
+// within it first, and get the sum last.
+class Folded {
+public:
+    Folded(std::uint32_t rank, std::uint32_t size, std::size_t count)
+        : rank_(rank)
+        , size_(size)
+        , core_(std::bit_floor(size))
+        , all_{0, count} {}
+
+    [[nodiscard]] std::uint32_t core() const { return core_; }
+
+    [[nodiscard]] bool in_core() const { return rank_ < core_; }
+
+    void fold(Schedule& schedule) const {
+        if (core_ == size_) {
+            return;
+        }
+        Step step{.arrival = Step::Arrival::sum};
+        if (!in_core()) {
+            add_move(step.sends, rank_ - core_, all_);
+        } else if (rank_ + core_ < size_) {
+            add_move(step.receives, rank_ + core_, all_);
+        }
+        schedule.push_back(std::move(step));
+    }
+
+    // `wire_form`: what all of the core must round because some of it send it.
+    void unfold(Schedule& schedule, Range wire_form) const {
+        if (core_ == size_) {
+            return;
+        }
+        Step step{.arrival = Step::Arrival::replace};
+        if (!in_core()) {
+            add_move(step.receives, rank_ - core_, all_);
+        } else {
+            step.wire_form = wire_form;
+        }
+        if (in_core() && rank_ + core_ < size_) {
+            add_move(step.sends, rank_ + core_, all_);
+        }
+        schedule.push_back(std::move(step));
+    }
+
+private:
+    std::uint32_t rank_;
+    std::uint32_t size_;
+    std::uint32_t core_;
+    Range all_;
+};
+
+Schedule recursive_doubling(std::uint32_t rank, std::uint32_t size, std::size_t count) {
+    Folded const folded(rank, size, count);
+    Schedule schedule;
+    folded.fold(schedule);
+    for (std::uint32_t distance = 1; distance < folded.core(); distance *= 2) {
+        Step step{.arrival = Step::Arrival::sum};
+        if (folded.in_core()) {
+            step.wire_form = {0, count};
+            add_move(step.sends, rank ^ distance, {0, count});
+            add_move(step.receives, rank ^ distance, {0, count});
+        }
+        schedule.push_back(std::move(step));
+    }
+    folded.unfold(schedule, {0, count});
+    return schedule;
+}
+
+Schedule recursive_halving(std::uint32_t rank, std::uint32_t size, std::size_t count) {
+    Folded const folded(rank, size, count);
+    // The values of `parts` parts from the one on that a rank has after halving to that number.
+    auto const held_by = [&](std::uint32_t holder, std::uint32_t parts) {
+        std::uint32_t const first = holder / parts * parts;
+        Range const begin = part_of(count, folded.core(), first);
+        Range const end = part_of(count, folded.core(), first + parts - 1);
+        return Range{.first = begin.first, .count = end.first + end.count - begin.first};
+    };
+    Schedule schedule;
+    folded.fold(schedule);
+    for (std::uint32_t distance = folded.core() / 2; distance > 0; distance /= 2) {
+        Step step{.arrival = Step::Arrival::sum};
+        if (folded.in_core()) {
+            std::uint32_t const partner = rank ^ distance;
+            add_move(step.sends, partner, held_by(partner, distance));
+            add_move(step.receives, partner, held_by(rank, distance));
+        }
+        schedule.push_back(std::move(step));
+    }
+    for (std::uint32_t distance = 1; distance < folded.core(); distance *= 2) {
+        Step step{.arrival = Step::Arrival::replace};
+        if (folded.in_core()) {
+            std::uint32_t const partner = rank ^ distance;
+            if (distance == 1) {
+                step.wire_form = held_by(rank, 1); // All others came over the wire.
+            }
+            add_move(step.sends, partner, held_by(rank, distance));
+            add_move(step.receives, partner, held_by(partner, distance));
+        }
+        schedule.push_back(std::move(step));
+    }
+    folded.unfold(schedule, {}); // All of it came over the wire, or was rounded for it.
     return schedule;
 }
 
@@ -78,21 +183,33 @@ void add(std::span<float> to, std::span<float const> values) {
 
 } // namespace
 
-Range part_of(std::size_t count, std::uint32_t size, std::uint32_t rank) {
-    EXO_ASSERT(rank < size);
-    std::size_t const share = count / size;
-    std::size_t const longer = count % size; // The first of the ranks have one more.
-    return {
-        .first = rank * share + std::min<std::size_t>(rank, longer),
-        .count = share + (rank < longer ? 1 : 0),
-    };
+char const* to_string(Algorithm algorithm) {
+    switch (algorithm) {
+    case Algorithm::automatic:
+        return "automatic";
+    case Algorithm::direct:
+        return "direct";
+    case Algorithm::halves:
+        return "halves";
+    case Algorithm::ring:
+        return "ring";
+    case Algorithm::recursive_doubling:
+        return "recursive doubling";
+    case Algorithm::recursive_halving:
+        return "recursive halving";
+    }
+    return "unknown";
 }
 
-Algorithm choose(std::size_t count, std::uint32_t size) {
-    EXO_ASSERT(size > 1);
-    // Between two ranks both send the same bytes, and direct needs one step.
-    bool const few_bytes = count * sizeof(float) * (size - 1) <= direct_bytes_max;
-    return size == 2 || few_bytes ? Algorithm::direct : Algorithm::halves;
+Range part_of(std::size_t count, std::uint32_t size, std::uint32_t rank) {
+    EXO_ASSERT(rank < size);
+    std::size_t const blocks = (count + wire_block_values - 1) / wire_block_values;
+    std::size_t const share = blocks / size;
+    std::size_t const longer = blocks % size; // The first of the ranks have one more.
+    auto const begin = [&](std::size_t r) {
+        return std::min(count, (r * share + std::min(r, longer)) * wire_block_values);
+    };
+    return {.first = begin(rank), .count = begin(rank + std::size_t{1}) - begin(rank)};
 }
 
 Schedule all_reduce_schedule(
@@ -108,6 +225,10 @@ Schedule all_reduce_schedule(
         return halves(rank, size, count);
     case Algorithm::ring:
         return ring(rank, size, count);
+    case Algorithm::recursive_doubling:
+        return recursive_doubling(rank, size, count);
+    case Algorithm::recursive_halving:
+        return recursive_halving(rank, size, count);
     }
     return {};
 }

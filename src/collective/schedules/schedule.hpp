@@ -7,6 +7,11 @@
 // In a step a rank sends ranges of its values as they were when the step began, and receives ranges
 // from others: of a `sum` step they are added to its own in rank order (its own in its place), of a
 // `replace` step they take the place of its own.
+//
+// Values travel in a wire format (wire/wire_format.hpp), which may round them. For all ranks to end
+// with the same bits, what several ranks use must be used by all of them as it was on the wire: at
+// the start of a step a rank brings `wire_form` of its own values into that form. Other values stay
+// as precise as they are. Ranges begin at whole blocks, so passing a value on rounds it no further.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +39,8 @@ struct Step {
     enum class Arrival { sum, replace };
 
     Arrival arrival = Arrival::sum;
+    Range
+        wire_form; // One of the ranges that are sent, or of several ranks' where this one is idle.
     std::vector<Move> sends;
     std::vector<Move> receives; // By peer, ascending; of one range each when they are summed.
 
@@ -43,21 +50,32 @@ struct Step {
 using Schedule = std::vector<Step>;
 
 // How to sum. All give every rank the same bits; direct and halves also give the bits of a sum in
-// rank order, whatever the number of ranks.
-enum class Algorithm {
-    automatic, // choose() by count and size.
-    direct,    // One step: all values to all others. The least latency; (n - 1) times the bytes.
-    halves,    // Two steps: each rank sums one part for all, then gives it to all. 2 (n - 1) / n
-               // times the bytes, and no rank waits for a chain of others.
+// rank order (in f32), whatever the number of ranks. Of n ranks and m bytes:
+enum class Algorithm : std::uint8_t {
+    automatic, // As the links ask for: choice.hpp.
+    direct,    // One step: all values to all others. The least latency; (n - 1) m sent.
+    halves,    // Two steps: each rank sums one part for all, then gives it to all. 2 (n - 1) / n m
+               // sent, and no rank waits for a chain of others; 2 (n - 1) messages.
     ring,      // The same bytes in 2 (n - 1) steps, but only between neighbours: for machines that
                // are cabled in a ring or chain. Each part is summed in the order of the ring.
+    recursive_doubling, // log2 n steps between pairs, all values each: few messages for few bytes.
+    recursive_halving,  // 2 log2 n steps between pairs: the parts are halved and summed, then
+                        // gathered. 2 (n - 1) / n m sent, in fewer messages than halves.
 };
 
-// The part of `count` values that is a rank's own in halves and ring; parts differ by one at most.
-[[nodiscard]] Range part_of(std::size_t count, std::uint32_t size, std::uint32_t rank);
+constexpr Algorithm algorithms[] = {
+    Algorithm::direct,
+    Algorithm::halves,
+    Algorithm::recursive_doubling,
+    Algorithm::recursive_halving,
+    Algorithm::ring,
+};
 
-// REQUIRES: size > 1.
-[[nodiscard]] Algorithm choose(std::size_t count, std::uint32_t size);
+[[nodiscard]] char const* to_string(Algorithm algorithm);
+
+// The part of `count` values that is a rank's own. Parts begin at whole blocks of the wire and
+// differ by one block at most; the last ranks may have none.
+[[nodiscard]] Range part_of(std::size_t count, std::uint32_t size, std::uint32_t rank);
 
 // REQUIRES: rank < size; not automatic.
 [[nodiscard]] Schedule
