@@ -58,10 +58,12 @@ Connector::Connector(
     Listener listener,
     Handshake::Self self,
     std::vector<Endpoint> const& endpoints,
+    std::vector<Network> private_networks,
     TcpOptions const& options
 )
     : listener_(std::move(listener))
     , self_(std::move(self))
+    , private_networks_(std::move(private_networks))
     , options_(options) {
     for (auto const& endpoint : endpoints) {
         Peer peer;
@@ -220,7 +222,16 @@ void Connector::accept_all(TimePoint now) {
             .handshake = Handshake::listen(self_, where, new_nonce()),
             .deadline = now + attempt_limit,
         });
+        if (needs_no_cipher(attempts_.back().socket)) {
+            attempts_.back().handshake.allow_plain();
+        }
     }
+}
+
+// What this side thinks of a connection; the other must think so too.
+bool Connector::needs_no_cipher(Socket const& socket) const {
+    return (options_.plain_on_one_machine && is_within_machine(socket)) ||
+           is_within(private_networks_, socket);
 }
 
 void Connector::drop_late_attempts(TimePoint now) {
@@ -256,6 +267,9 @@ Result<void> Connector::advance(Attempt& attempt) {
             return {};
         }
         attempt.connecting = false;
+        if (needs_no_cipher(attempt.socket)) {
+            attempt.handshake.allow_plain();
+        }
     }
     auto const more = read_handshake(attempt);
     append(attempt.output, attempt.handshake.take_output());

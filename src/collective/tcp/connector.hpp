@@ -13,6 +13,7 @@
 #pragma once
 
 #include "collective/tcp/handshake.hpp"
+#include "collective/tcp/network.hpp"
 #include "collective/tcp/tcp_group.hpp"
 
 #include <deque>
@@ -34,6 +35,7 @@ public:
         Listener listener,
         Handshake::Self self,
         std::vector<Endpoint> const& endpoints,
+        std::vector<Network> private_networks,
         TcpOptions const& options
     );
 
@@ -67,6 +69,7 @@ private:
     [[nodiscard]] bool finished() const;
     void dial_what_is_due(TimePoint now);
     void dial_next_address(std::uint32_t rank, TimePoint now);
+    [[nodiscard]] bool needs_no_cipher(Socket const& socket) const;
     void drop_late_attempts(TimePoint now);
     void announce_when_joined();
     void wait(TimePoint now);
@@ -83,6 +86,7 @@ private:
 
     Listener listener_;
     Handshake::Self self_;
+    std::vector<Network> private_networks_;
     TcpOptions const& options_;
     std::vector<Peer> peers_; // By rank; the own one is unused.
     std::deque<Attempt> attempts_;

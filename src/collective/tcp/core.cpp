@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <poll.h>
+#include <sched.h>
 
 namespace exo::collective {
 namespace {
@@ -106,8 +107,18 @@ std::string TcpCore::describe() const {
             text += fmt::format(" {} ({});", link->name(), link->plain() ? "plain" : "encrypted");
         }
     }
-    text.back() = '.';
+    text.pop_back();
     return text;
+}
+
+std::vector<bool> TcpCore::within_machine() const {
+    std::vector<bool> within(size_);
+    for (auto const& link : links_) {
+        if (link) {
+            within[link->peer()] = link->within_machine();
+        }
+    }
+    return within;
 }
 
 // ---- the caller
@@ -172,13 +183,17 @@ bool TcpCore::go_on_spinning(Wait& wait) {
     TimePoint const time = now();
     if (!wait.spin_end) {
         wait.spin_end = time + options_.spin;
-        return true;
     }
-    if (time < *wait.spin_end) {
+    if (time >= *wait.spin_end) {
+        wait.spins = false; // The other rank computes for longer; the core was not missed.
+        return false;
+    }
+    (void)sched_yield();
+    if (now() - time < core_taken_min) {
         return true;
     }
     wait.spins = false;
-    spin_policy_.was_vain();
+    spin_policy_.core_was_taken();
     return false;
 }
 

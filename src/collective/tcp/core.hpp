@@ -67,8 +67,6 @@ public:
 
     [[nodiscard]] std::uint32_t size() const { return size_; }
 
-    [[nodiscard]] Algorithm algorithm() const { return options_.algorithm; }
-
     // Until all is received and queued. Errors latch.
     [[nodiscard]] Result<void> run(Exchange& exchange);
 
@@ -76,6 +74,9 @@ public:
     [[nodiscard]] Result<void> health() const;
 
     [[nodiscard]] std::string describe() const;
+
+    // By rank: both ends of the link are on this machine.
+    [[nodiscard]] std::vector<bool> within_machine() const;
 
 private:
     // From the last progress of an exchange to the next.

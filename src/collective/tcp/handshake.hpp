@@ -41,7 +41,7 @@ public:
         Key key{};
         Membership membership;
         std::uint32_t size = 0;
-        bool plain_allowed = false;
+        bool plain_allowed = false; // allow_plain() says it later, once the addresses are known.
     };
 
     // Queues the first message. REQUIRES: `to` is another rank.
@@ -49,6 +49,9 @@ public:
     dial(Self self, std::uint32_t to, std::string where, Nonce32 const& nonce);
 
     [[nodiscard]] static Handshake listen(Self self, std::string where, Nonce32 const& nonce);
+
+    // This side needs no cipher here. REQUIRES: before the first receive().
+    void allow_plain() { self_.plain_allowed = true; }
 
     // Takes received bytes, cut anywhere. Errors are final: protocol (no rank of ours speaks
     // there), unavailable (it says that it is another rank, or that our key is wrong), and

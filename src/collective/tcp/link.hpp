@@ -59,6 +59,8 @@ public:
 
     [[nodiscard]] bool plain() const { return plain_; }
 
+    [[nodiscard]] bool within_machine() const { return within_machine_; }
+
     [[nodiscard]] Socket const& socket() const { return socket_; }
 
     // "rank 1 at 10.0.0.2:4001"
@@ -175,6 +177,7 @@ private:
     std::uint32_t peer_;
     std::string where_;
     bool plain_;
+    bool within_machine_;
     std::atomic<Duration::rep> last_heard_;
     std::atomic<bool> heard_ = true; // Since the last count_missing().
     std::uint32_t missing_ = 0;      // The I/O thread's.

@@ -128,6 +128,24 @@ std::string Address::text() const {
                                                : fmt::format("[{}]:{}", host, port());
 }
 
+std::optional<std::array<std::uint8_t, 16>> Address::ip_bytes() const {
+    sockaddr_in6 v6{};
+    sockaddr_in v4{};
+    std::memcpy(&v6, storage_.data(), sizeof v6);
+    std::memcpy(&v4, storage_.data(), sizeof v4);
+    std::array<std::uint8_t, 16> bytes{};
+    if (size_ > 0 && v6.sin6_family == AF_INET6) {
+        std::memcpy(bytes.data(), &v6.sin6_addr, bytes.size());
+        return bytes;
+    }
+    if (size_ > 0 && v4.sin_family == AF_INET) {
+        bytes[10] = bytes[11] = 0xff;
+        std::memcpy(bytes.data() + 12, &v4.sin_addr, 4);
+        return bytes;
+    }
+    return std::nullopt;
+}
+
 bool Address::same_ip(Address const& other) const {
     return size_ > 0 && ip() == other.ip();
 }

@@ -52,6 +52,9 @@ public:
 
     [[nodiscard]] std::uint16_t port() const;
 
+    // The address alone; IPv4 as ::ffff:a.b.c.d. Nothing when there is none.
+    [[nodiscard]] std::optional<std::array<std::uint8_t, 16>> ip_bytes() const;
+
     // Whether both are of one machine's interface; ports do not matter.
     [[nodiscard]] bool same_ip(Address const& other) const;
 

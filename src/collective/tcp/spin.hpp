@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether to look again and again for a while before going to sleep. It pays when the other rank is
-// about as fast as we are and has a core of its own; when it does not pay, it takes time from those
-// who compute. So each vain spin doubles the number of waits that are then not spun, and a spin
-// that paid starts anew. Pure.
+// Whether a wait looks at its sockets again and again for a while before it goes to sleep. A sleep
+// and a wake-up cost up to 100 us on a virtual machine, 60 times a token with a small model;
+// looking costs nothing as long as nobody else needs the core. So a spinning thread offers its core
+// again and again (sched_yield), and learns from the time that this takes whether someone took it:
+// then it sleeps at once, and each time doubles the number of waits that do not spin. That the
+// other rank computes for longer is no such sign. Pure.
 #pragma once
+
+#include "base/time.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
 namespace exo::collective {
+
+// A yield that comes back so late has let another thread compute: less than any time slice, more
+// than an interrupt takes.
+constexpr Duration core_taken_min = 200us;
 
 class SpinPolicy {
 public:
@@ -22,17 +30,19 @@ public:
         return true;
     }
 
-    void paid() { vain_ = 0; }
+    // What was waited for came while spinning.
+    void paid() { taken_ = 0; }
 
-    void was_vain() {
-        vain_ = std::min(vain_ + 1, doublings_max);
-        skips_left_ = 1u << vain_;
+    // Another thread needed the core meanwhile.
+    void core_was_taken() {
+        taken_ = std::min(taken_ + 1, doublings_max);
+        skips_left_ = 1u << taken_;
     }
 
 private:
     static constexpr std::uint32_t doublings_max = 8; // One spin in 256 waits still tries.
 
-    std::uint32_t vain_ = 0;
+    std::uint32_t taken_ = 0;
     std::uint32_t skips_left_ = 0;
 };
 

@@ -5,6 +5,8 @@
 #include "base/log.hpp"
 #include "collective/tcp/connector.hpp"
 #include "collective/tcp/core.hpp"
+#include "collective/tcp/link_probe.hpp"
+#include "collective/tcp/reducer.hpp"
 
 #include <fmt/format.h>
 #include <sodium.h>
@@ -14,18 +16,10 @@
 namespace exo::collective {
 namespace {
 
-// What a waiting rank may spend on looking again and again: about what a sleep and a wake-up cost.
-constexpr Duration spin_of_an_idle_core = 50us;
-// Sizes of all-reduces whose schedules are kept; a model has a few (its width, by micro-batch).
-constexpr std::size_t schedules_max = 64;
-
-std::span<std::uint8_t> bytes_of(std::span<float> values) {
-    return {reinterpret_cast<std::uint8_t*>(values.data()), values.size_bytes()};
-}
-
-std::span<float> part(std::span<float> values, Range range) {
-    return values.subspan(range.first, range.count);
-}
+// What a waiting rank may spend on looking again and again, as long as nobody else needs the core:
+// ten times the cost of a sleep and a wake-up, so that ranks whose parts of a model differ still
+// find each other awake; and little beside a wait for a prompt.
+constexpr Duration spin_of_an_idle_core = 1ms;
 
 Result<void> check_endpoints(Membership const& membership, std::vector<Endpoint> const& endpoints) {
     if (endpoints.size() < 2 || endpoints.size() > ranks_max) {
@@ -66,26 +60,48 @@ Result<std::unique_ptr<TcpGroup>> TcpGroup::connect(
     EXO_TRY(check_endpoints(membership, endpoints));
     EXO_ASSERT(sodium_init() >= 0);
     auto const size = static_cast<std::uint32_t>(endpoints.size());
-    Handshake::Self self{
-        .key = key,
-        .membership = membership,
-        .size = size,
-        .plain_allowed = options.plain_on_one_machine,
-    };
-    Connector connector(std::move(listener), std::move(self), endpoints, options);
+    Handshake::Self self{.key = key, .membership = membership, .size = size};
+    std::vector<Network> private_networks;
+    for (auto const& text : options.private_networks) {
+        auto network = Network::parse(text);
+        if (!network) {
+            return network.error();
+        }
+        private_networks.push_back(*network);
+    }
+    Connector connector(
+        std::move(listener), std::move(self), endpoints, std::move(private_networks), options
+    );
     auto joined = connector.run();
     if (!joined) {
         return joined.error();
     }
-    auto core = std::make_unique<TcpCore>(membership.rank, size, std::move(*joined), options);
-    log::info("collective", "rank {} of {}", membership.rank, core->describe());
-    return std::unique_ptr<TcpGroup>(new TcpGroup(std::move(core)));
+    std::unique_ptr<TcpGroup> group(
+        new TcpGroup(std::make_unique<TcpCore>(membership.rank, size, std::move(*joined), options))
+    );
+    EXO_TRY(group->prepare_sums(options));
+    log::info("collective", "rank {} of {}", membership.rank, group->describe());
+    return group;
 }
 
 TcpGroup::TcpGroup(std::unique_ptr<TcpCore> core)
     : core_(std::move(core)) {}
 
 TcpGroup::~TcpGroup() = default;
+
+Result<void> TcpGroup::prepare_sums(TcpOptions const& options) {
+    Links links(size(), link_within_machine);
+    if (options.measure_links) {
+        auto measured = measure_links(*this, core_->within_machine(), options.wish);
+        if (!measured) {
+            fail(measured.error()); // The others are told why this one leaves.
+            return measured.error();
+        }
+        links = std::move(*measured);
+    }
+    reducer_ = std::make_unique<Reducer>(*core_, std::move(links), options.wish);
+    return {};
+}
 
 std::uint32_t TcpGroup::rank() const {
     return core_->rank();
@@ -139,49 +155,7 @@ Result<void> TcpGroup::broadcast(std::uint32_t root, std::span<std::uint8_t> byt
 
 Result<void> TcpGroup::all_reduce(std::span<float> values) {
     EXO_ASSERT(values.size_bytes() <= message_bytes_max);
-    if (schedules_.size() >= schedules_max && !schedules_.contains(values.size())) {
-        schedules_.clear();
-    }
-    auto const [entry, is_new] = schedules_.try_emplace(values.size());
-    if (is_new) {
-        auto const algorithm = core_->algorithm() == Algorithm::automatic
-                                   ? choose(values.size(), size())
-                                   : core_->algorithm();
-        entry->second = all_reduce_schedule(algorithm, rank(), size(), values.size());
-    }
-    for (auto const& step : entry->second) {
-        EXO_TRY(run(step, values));
-    }
-    return {};
-}
-
-Result<void> TcpGroup::run(Step const& step, std::span<float> values) {
-    bool const sums = step.arrival == Step::Arrival::sum;
-    std::size_t const count = sums && !step.receives.empty() ? step.receives[0].range.count : 0;
-    arrivals_.resize(std::max(arrivals_.size(), count * step.receives.size()));
-    auto const arrival = [&](std::size_t i) {
-        return std::span(arrivals_).subspan(i * count, count);
-    };
-    Exchange exchange;
-    for (std::size_t i = 0; i < step.receives.size(); ++i) {
-        auto const& move = step.receives[i];
-        auto const into = sums ? arrival(i) : part(values, move.range);
-        exchange.receive(move.peer, Operation::all_reduce, bytes_of(into));
-    }
-    for (auto const& move : step.sends) {
-        exchange.send(move.peer, Operation::all_reduce, bytes_of(part(values, move.range)));
-    }
-    EXO_TRY(core_->run(exchange));
-    if (!sums || step.receives.empty()) {
-        return {};
-    }
-    sum_in_rank_order(
-        step,
-        rank(),
-        part(values, step.receives[0].range),
-        std::span(arrivals_).first(count * step.receives.size())
-    );
-    return {};
+    return reducer_->all_reduce(values);
 }
 
 Result<void> TcpGroup::all_gather(BytesView part, std::span<std::uint8_t> all) {
@@ -220,7 +194,7 @@ Result<void> TcpGroup::health() const {
 }
 
 std::string TcpGroup::describe() const {
-    return core_->describe();
+    return fmt::format("{}; {}", core_->describe(), reducer_->describe());
 }
 
 } // namespace exo::collective

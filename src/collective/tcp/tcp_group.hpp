@@ -7,7 +7,11 @@
 //
 // Ranks prove to each other that they know the key of this instance's generation, and that they
 // agree on everything in Membership but their rank; all that follows is encrypted
-// (ChaCha20-Poly1305), except between ranks of one machine when the options allow it.
+// (ChaCha20-Poly1305), except where both ends' options say that a link needs none: between ranks of
+// one machine, and on networks that the operators of both declare private.
+//
+// Then they measure their links and agree on what they found, which decides how sums travel
+// (schedules/choice.hpp).
 //
 // Threads: collective calls come from one thread at a time; fail(), health() and the destructor
 // from any (the destructor after the last call has returned). The calling thread reads and writes
@@ -21,12 +25,11 @@
 
 #include "base/time.hpp"
 #include "collective/group.hpp"
-#include "collective/schedules/schedule.hpp"
+#include "collective/schedules/choice.hpp"
 #include "collective/tcp/listener.hpp"
 #include "collective/tcp/membership.hpp"
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,9 +48,15 @@ struct TcpOptions {
     std::uint32_t beats_missing_max = 6;
     // No cipher between ranks on one machine; both must allow it.
     bool plain_on_one_machine = false;
+    // Networks without strangers ("10.1.2.0/24"): no cipher on a link both of whose ends are in one
+    // of them; both ranks must say so.
+    std::vector<std::string> private_networks;
     // How long a waiting call polls its sockets before it sleeps: see spin_time().
     Duration spin = 0us;
-    Algorithm algorithm = Algorithm::automatic; // The same on all ranks.
+    // How sums travel; the same on all ranks, or the group does not form.
+    Wish wish;
+    // False: links count as link_within_machine, and nothing is agreed on. All ranks alike.
+    bool measure_links = true;
     // Looked at while connecting; true ends it with Errc::cancelled.
     std::atomic<bool> const* cancelled = nullptr;
 };
@@ -56,6 +65,7 @@ struct TcpOptions {
 // take a core from one that computes.
 [[nodiscard]] Duration spin_time(std::uint32_t cores, std::uint32_t threads);
 
+class Reducer;
 class TcpCore;
 
 constexpr std::uint32_t ranks_max = 16; // llama.cpp can use no more (specs/engine.md).
@@ -63,9 +73,9 @@ constexpr std::uint32_t ranks_max = 16; // llama.cpp can use no more (specs/engi
 class TcpGroup final : public Group {
 public:
     // Blocks until every pair of ranks is connected and all are ready, or connect_limit is over.
-    // `endpoints` by rank; the own one is not used. Errors: invalid_argument (endpoints), conflict
-    // (the ranks disagree on Membership), timed_out (names the missing ranks, with what was tried),
-    // unavailable (a rank gave up), cancelled.
+    // `endpoints` by rank; the own one is not used. Errors: invalid_argument (endpoints, networks),
+    // conflict (the ranks disagree on Membership or on options.wish), timed_out (names the missing
+    // ranks, with what was tried), unavailable (a rank gave up), cancelled.
     [[nodiscard]] static Result<std::unique_ptr<TcpGroup>> connect(
         Listener listener,
         Key const& key,
@@ -95,18 +105,16 @@ public:
     void fail(Error error) override;
     [[nodiscard]] Result<void> health() const override;
 
-    // "3 ranks over TCP: 1 at 10.0.0.2:4001 encrypted, 2 at 127.0.0.1:4002 plain".
+    // The links, with or without cipher, what was measured, and how sums go therefore.
     [[nodiscard]] std::string describe() const;
 
 private:
     explicit TcpGroup(std::unique_ptr<TcpCore> core);
 
-    [[nodiscard]] Result<void> run(Step const& step, std::span<float> values);
+    [[nodiscard]] Result<void> prepare_sums(TcpOptions const& options);
 
     std::unique_ptr<TcpCore> core_;
-    std::map<std::size_t, Schedule> schedules_; // By the number of values; a few are used again
-                                                // and again.
-    std::vector<float> arrivals_;
+    std::unique_ptr<Reducer> reducer_;
 };
 
 } // namespace exo::collective

@@ -23,23 +23,23 @@ TEST(SpinPolicy, goes_on_while_it_pays) {
     }
 }
 
-TEST(SpinPolicy, tries_more_and_more_seldom_while_it_is_vain) {
+TEST(SpinPolicy, tries_more_and_more_seldom_while_others_need_the_core) {
     SpinPolicy policy;
     for (std::uint32_t const expected : {0u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u, 256u, 256u}) {
         EXPECT_EQ(waits_until_the_next_spin(policy), expected);
-        policy.was_vain();
+        policy.core_was_taken();
     }
 }
 
 TEST(SpinPolicy, starts_anew_when_it_has_paid_once) {
     SpinPolicy policy;
     for (int i = 0; i < 20; ++i) {
-        policy.was_vain();
+        policy.core_was_taken();
     }
     (void)waits_until_the_next_spin(policy);
     policy.paid();
     EXPECT_TRUE(policy.next_wait_spins());
-    policy.was_vain();
+    policy.core_was_taken();
     EXPECT_EQ(waits_until_the_next_spin(policy), 2u);
 }
 
