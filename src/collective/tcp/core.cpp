@@ -48,6 +48,12 @@ Inbound& Exchange::receive(std::uint32_t from, Operation operation, std::span<st
     return inbound;
 }
 
+std::size_t Exchange::awaited() {
+    return static_cast<std::size_t>(std::ranges::count_if(inbound(), [](Inbound const& one) {
+        return !one.done.load(std::memory_order_acquire);
+    }));
+}
+
 Inbound& Exchange::receive_any_size(std::uint32_t from, Operation operation) {
     auto& inbound = receive(from, operation, {});
     inbound.any_size = true;
@@ -152,11 +158,8 @@ Result<void> TcpCore::run_to_end(Exchange& exchange) {
         if (!read) {
             return read.error();
         }
-        bool const done = std::ranges::all_of(exchange.outbound(), &Outbound::done) &&
-                          std::ranges::all_of(exchange.inbound(), [](Inbound const& inbound) {
-                              return inbound.done.load(std::memory_order_acquire);
-                          });
-        if (done) {
+        std::size_t const awaited = exchange.awaited();
+        if (awaited == 0 && std::ranges::all_of(exchange.outbound(), &Outbound::done)) {
             end_wait(wait);
             settle(exchange);
             return {};
@@ -166,7 +169,7 @@ Result<void> TcpCore::run_to_end(Exchange& exchange) {
             end_wait(wait);
             wait = begin_wait();
         } else if (!go_on_spinning(wait)) {
-            sleep(exchange);
+            sleep(exchange, awaited);
         }
     }
 }
@@ -241,11 +244,11 @@ Result<bool> TcpCore::read_pending(Exchange& exchange) {
     return progress;
 }
 
-void TcpCore::sleep(Exchange& exchange) {
+// `awaited`: messages that were missing when it was decided to sleep.
+void TcpCore::sleep(Exchange& exchange, std::size_t awaited) {
     std::array<pollfd, ranks_max + 1> polled;
     nfds_t count = 0;
     polled[count++] = {.fd = bell_.descriptor(), .events = POLLIN, .revents = 0};
-    bool arrived = false;
     for (auto& inbound : exchange.inbound()) {
         if (inbound.done.load(std::memory_order_acquire)) {
             continue;
@@ -254,10 +257,10 @@ void TcpCore::sleep(Exchange& exchange) {
         if (link.begin_sleep()) {
             refresh(link);
         }
-        // The I/O thread may have read it just before; from here on it does not.
-        arrived = arrived || inbound.done.load(std::memory_order_acquire);
         polled[count++] = {.fd = link.socket().descriptor(), .events = POLLIN, .revents = 0};
     }
+    // The I/O thread may have completed one meanwhile; from here on it does not.
+    bool const arrived = exchange.awaited() < awaited;
     (void)poll(polled.data(), count, arrived ? 0 : -1);
     if (polled[0].revents != 0) {
         bell_.clear();

@@ -41,6 +41,9 @@ public:
         return std::span(outbound_).first(outbound_count_);
     }
 
+    // Messages that have not come yet.
+    [[nodiscard]] std::size_t awaited();
+
     [[nodiscard]] std::span<Inbound> inbound() { return std::span(inbound_).first(inbound_count_); }
 
 private:
@@ -92,7 +95,7 @@ private:
     [[nodiscard]] Wait begin_wait();
     [[nodiscard]] bool go_on_spinning(Wait& wait);
     void end_wait(Wait const& wait);
-    void sleep(Exchange& exchange);
+    void sleep(Exchange& exchange, std::size_t awaited);
     void settle(Exchange& exchange);
 
     // ---- of the I/O thread

@@ -438,6 +438,23 @@ TEST(TcpGroup, a_send_does_not_wait_for_the_others_compute) {
     });
 }
 
+// The I/O thread may complete a message at any moment, also just before its caller goes to sleep.
+TEST(TcpGroup, no_message_is_slept_through) {
+    run_ranks(2, {.plain_on_one_machine = true, .spin = 20us}, [&](Group& group) {
+        std::uint32_t const other = 1 - group.rank();
+        Bytes bytes(128u << 10);
+        for (int i = 0; i < 3000; ++i) {
+            if (group.rank() == 0) {
+                ASSERT_TRUE(group.send(other, bytes));
+            }
+            ASSERT_TRUE(group.receive(other, bytes));
+            if (group.rank() == 1) {
+                ASSERT_TRUE(group.send(other, bytes));
+            }
+        }
+    });
+}
+
 TEST(TcpGroup, the_window_of_a_slow_receiver_is_bounded_and_nothing_is_lost) {
     constexpr std::uint32_t messages = 40; // 80 MiB
     std::atomic<std::uint32_t> sent = 0;
