@@ -22,7 +22,8 @@ EXO_DESCRIBE(
     micro_batch,
     threads,
     settings,
-    draft_paths
+    draft_paths,
+    private_networks
 )
 EXO_DESCRIBE(RankEndpoint, addresses, port)
 EXO_DESCRIBE(Connect, key_hex, endpoints)

@@ -35,6 +35,8 @@ struct Start {
     std::uint32_t threads = 0;            // 0: one a physical core.
     model::InstanceSettings settings;
     std::vector<std::string> draft_paths; // Of settings.draft_model; rank 0 only.
+    // "10.1.2.0/24": networks of this machine on which ranks need no cipher.
+    std::vector<std::string> private_networks;
 
     bool operator==(Start const&) const = default;
 };

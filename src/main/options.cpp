@@ -2,6 +2,7 @@
 #include "main/options.hpp"
 
 #include "base/text.hpp"
+#include "collective/tcp/network.hpp"
 #include "main/version.hpp"
 
 #include <fmt/format.h>
@@ -51,6 +52,11 @@ struct Flags {
     std::string bootstrap_peers;
 };
 
+std::string is_network(std::string const& text) {
+    auto const network = collective::Network::parse(text);
+    return network ? std::string() : std::string(network.error().text());
+}
+
 void add_flags(CLI::App& app, Flags& flags, node::NodeOptions& options) {
     app.add_flag("--no-worker", flags.no_worker, "run no models on this node");
     app.add_flag("--no-api", flags.no_api, "serve no HTTP API on this node");
@@ -82,6 +88,14 @@ void add_flags(CLI::App& app, Flags& flags, node::NodeOptions& options) {
         ->capture_default_str();
     app.add_option("--micro-batch", options.micro_batch, "tokens of a prefill step; 0: the default")
         ->capture_default_str();
+    app.add_option(
+           "--private-links",
+           options.private_links,
+           "networks without strangers, for example 10.1.2.0/24: ranks that meet there, and whose "
+           "nodes both say so, need no cipher"
+    )
+        ->delimiter(',')
+        ->check(is_network);
     app.add_flag("-v", flags.verbosity, "more log: -v debug, -vv trace");
 }
 

@@ -59,6 +59,20 @@ std::uint32_t ranks_here(std::vector<ipc::RankEndpoint> const& endpoints, std::u
     return std::max(1u, static_cast<std::uint32_t>(count));
 }
 
+collective::WireFormat wire_format(model::WireType type) {
+    switch (type) {
+    case model::WireType::automatic:
+        return collective::WireFormat::automatic;
+    case model::WireType::f32:
+        return collective::WireFormat::f32;
+    case model::WireType::f16:
+        return collective::WireFormat::f16;
+    case model::WireType::q8:
+        return collective::WireFormat::q8;
+    }
+    return collective::WireFormat::automatic;
+}
+
 collective::Digest rank_map_hash(ipc::Start const& start) {
     Bytes bytes;
     for (auto const share : start.shares) {
@@ -250,6 +264,8 @@ Result<void> Session::join_others(
     auto const threads = start.threads != 0 ? start.threads : cores;
     collective::TcpOptions options;
     options.plain_on_one_machine = true;
+    options.private_networks = start.private_networks;
+    options.wish.format = wire_format(start.settings.wire_type);
     options.spin =
         collective::spin_time(cores, threads * ranks_here(connect.endpoints, start.device_rank));
     options.cancelled = &cancelled_;

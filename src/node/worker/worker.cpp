@@ -177,6 +177,7 @@ Result<ipc::Start> Worker::start_message(Rank const& rank) const {
     start.context_length = context_length(rank.instance);
     start.micro_batch = options_.micro_batch;
     start.threads = options_.threads;
+    start.private_networks = options_.private_networks;
     return start;
 }
 

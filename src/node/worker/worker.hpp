@@ -25,6 +25,7 @@ public:
         SupervisorOptions supervisor;
         std::uint32_t micro_batch = 0;
         std::uint32_t threads = 0;
+        std::vector<std::string> private_networks;
     };
 
     // All outlive the worker. `tasks` gets its hooks from tasks_hooks().
