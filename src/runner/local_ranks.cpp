@@ -166,24 +166,40 @@ Result<void> LocalRanks::await_ready(std::uint32_t rank, TimePoint deadline) {
 
 Result<void> LocalRanks::connect(Duration limit) {
     auto const deadline = now() + limit;
-    ipc::Connect connect;
-    std::array<std::uint8_t, 32> key{};
-    fill_random(key);
-    connect.key_hex = to_hex(key);
-    if (size() > 1) {
-        for (std::uint32_t rank = 0; rank < size(); ++rank) {
-            auto const port = await_port(rank, deadline);
-            if (!port) {
-                return port.error();
-            }
-            connect.endpoints.push_back({.addresses = {"127.0.0.1"}, .port = *port});
-        }
-    }
-    for (std::uint32_t rank = 0; rank < size(); ++rank) {
-        EXO_TRY(send(rank, connect));
-    }
+    EXO_TRY(introduce(limit));
     for (std::uint32_t rank = 0; rank < size(); ++rank) {
         EXO_TRY(await_ready(rank, deadline));
+    }
+    return {};
+}
+
+Result<void> LocalRanks::introduce(Duration limit) {
+    auto endpoints = await_endpoints(limit);
+    if (!endpoints) {
+        return endpoints.error();
+    }
+    return introduce(std::move(*endpoints));
+}
+
+Result<std::vector<ipc::RankEndpoint>> LocalRanks::await_endpoints(Duration limit) {
+    auto const deadline = now() + limit;
+    std::vector<ipc::RankEndpoint> endpoints;
+    for (std::uint32_t rank = 0; rank < size() && size() > 1; ++rank) {
+        auto const port = await_port(rank, deadline);
+        if (!port) {
+            return port.error();
+        }
+        endpoints.push_back({.addresses = {"127.0.0.1"}, .port = *port});
+    }
+    return endpoints;
+}
+
+Result<void> LocalRanks::introduce(std::vector<ipc::RankEndpoint> endpoints) {
+    std::array<std::uint8_t, 32> key{};
+    fill_random(key);
+    ipc::Connect const connect{.key_hex = to_hex(key), .endpoints = std::move(endpoints)};
+    for (std::uint32_t rank = 0; rank < size(); ++rank) {
+        EXO_TRY(send(rank, connect));
     }
     return {};
 }
@@ -197,6 +213,14 @@ int LocalRanks::wait(std::uint32_t rank) {
 
 void LocalRanks::kill(std::uint32_t rank) {
     ::kill(ranks_[rank].process, SIGKILL);
+}
+
+void LocalRanks::suspend(std::uint32_t rank) {
+    ::kill(ranks_[rank].process, SIGSTOP);
+}
+
+void LocalRanks::resume(std::uint32_t rank) {
+    ::kill(ranks_[rank].process, SIGCONT);
 }
 
 void LocalRanks::hang_up(std::uint32_t rank) {

@@ -29,9 +29,18 @@ public:
     LocalRanks(LocalRanks const&) = delete;
     LocalRanks& operator=(LocalRanks const&) = delete;
 
-    // Lets the ranks find each other with a random key, and waits until all are ready. Error: the
-    // first Fault of a rank, with its number.
+    // introduce(), and waits until all are ready. Error: the first Fault of a rank, with its
+    // number.
     Result<void> connect(Duration limit);
+
+    // Lets the ranks find each other with a random key.
+    Result<void> introduce(Duration limit);
+
+    // Waits until each rank has said where it listens: the endpoints that introduce() uses. Once.
+    [[nodiscard]] Result<std::vector<ipc::RankEndpoint>> await_endpoints(Duration limit);
+
+    // The same with endpoints of the caller's, which may lead through something of his.
+    Result<void> introduce(std::vector<ipc::RankEndpoint> endpoints);
 
     Result<void> send(std::uint32_t rank, ipc::ToRunner const& message);
 
@@ -44,6 +53,10 @@ public:
 
     // As a crash.
     void kill(std::uint32_t rank);
+
+    // As a machine that stands still for a while.
+    void suspend(std::uint32_t rank);
+    void resume(std::uint32_t rank);
 
     // As the end of the node: nothing more is read or written.
     void hang_up(std::uint32_t rank);

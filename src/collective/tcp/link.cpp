@@ -230,7 +230,7 @@ Result<void> Link::parse() {
         auto const received = BytesView(buffer_).subspan(start_, end_ - start_);
         auto const header = parse_record_header(received);
         if (!header) {
-            return malformed(header.error().text());
+            return malformed("bytes that cannot be read: " + std::string(header.error().text()));
         }
         std::size_t const size = record_header_bytes + body_bytes(*header);
         if (received.size() < size) {
@@ -249,7 +249,7 @@ Result<void> Link::on_record(RecordHeader const& header, BytesView header_bytes,
     }
     Bytes payload(header.payload_bytes);
     if (auto const opened = opener_.open(header, header_bytes, body, payload); !opened) {
-        return malformed(opened.error().text());
+        return malformed("bytes that cannot be read: " + std::string(opened.error().text()));
     }
     switch (header.kind) {
     case RecordKind::beat:
@@ -288,7 +288,7 @@ Result<void> Link::on_data(RecordHeader const& header, BytesView header_bytes, B
     }
     auto const into = arriving_->next(header.payload_bytes);
     if (auto const opened = opener_.open(header, header_bytes, body, into); !opened) {
-        return malformed(opened.error().text());
+        return malformed("bytes that cannot be read: " + std::string(opened.error().text()));
     }
     arriving_->filled += into.size();
     if (arriving_->filled == arriving_->total) {
