@@ -209,6 +209,8 @@ void TcpCore::end_wait(Wait const& wait) {
 // True when something was queued.
 Result<bool> TcpCore::write_pending(Exchange& exchange) {
     bool progress = false;
+    auto const patience =
+        exchange.awaited() > 0 ? Link::Patience::waits_anyway : Link::Patience::goes_on;
     for (auto& outbound : exchange.outbound()) {
         if (outbound.done()) {
             continue;
@@ -218,7 +220,7 @@ Result<bool> TcpCore::write_pending(Exchange& exchange) {
             return link.ended_error();
         }
         std::size_t const before = outbound.queued;
-        if (auto const written = link.write(outbound); !written) {
+        if (auto const written = link.write(outbound, patience); !written) {
             return explain(link, written.error());
         }
         progress = progress || outbound.done() || outbound.queued > before;

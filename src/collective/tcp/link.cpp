@@ -22,6 +22,13 @@ constexpr int reads_max = 4;
 // Sealed at once before the socket gets them: the other side can start to open the first records
 // while the next are made.
 constexpr std::size_t flush_bytes = 4 * record_payload_bytes_max;
+// What is read at once where most of it is to go elsewhere than to the buffer: a header, and small
+// messages behind a large one.
+constexpr std::size_t head_bytes_max = 4 * 1024;
+// From here on a message that is awaited is read in two pieces, to spare it the copy.
+constexpr std::size_t read_apart_bytes_min = 32 * 1024;
+// Bytes that nobody waits for yet are made room for in such pieces.
+constexpr std::size_t unawaited_piece_bytes = 64 * 1024;
 
 } // namespace
 
@@ -204,8 +211,12 @@ Result<void> Link::read_locked(TimePoint now) {
             end_ -= start_;
             start_ = 0;
         }
-        auto const free = std::span(buffer_).subspan(end_);
-        auto const count = receive_some(socket_, free);
+        auto const target = plain_rest_ > 0 ? plain_target() : std::span<std::uint8_t>();
+        bool const record_ends = target.size() == plain_rest_;
+        auto const behind =
+            std::span(buffer_).subspan(end_).first(record_ends ? room_to_read() : 0);
+        auto const count =
+            target.empty() ? receive_some(socket_, behind) : receive_some(socket_, target, behind);
         if (!count) {
             return broken(count.error().text() + "; its runner crashed or was killed");
         }
@@ -216,27 +227,49 @@ Result<void> Link::read_locked(TimePoint now) {
             return broken("it was closed without a word; its runner crashed or was killed");
         }
         note_heard(now);
-        end_ += **count;
+        std::size_t const placed = std::min(**count, target.size());
+        if (placed > 0) {
+            plain_rest_ -= placed;
+            note_filled(placed);
+        }
+        end_ += **count - placed;
         EXO_TRY(parse());
-        if (**count < free.size()) {
+        if (**count < target.size() + behind.size()) {
             return {}; // There was no more.
         }
     }
     return {};
 }
 
+// Where the next bytes of a record go that is not sealed.
+std::span<std::uint8_t> Link::plain_target() {
+    bool const awaited = arriving_->into.has_value();
+    return arriving_->next(awaited ? plain_rest_ : std::min(plain_rest_, unawaited_piece_bytes));
+}
+
+std::size_t Link::room_to_read() const {
+    std::size_t const free = buffer_.size() - end_;
+    bool const large = inbound_ != nullptr && inbound_->into.size() >= read_apart_bytes_min;
+    bool const apart = plain_ && (plain_rest_ > 0 || (large && !arriving_));
+    return apart ? std::min(free, head_bytes_max) : free;
+}
+
 Result<void> Link::parse() {
-    while (!withdrawn_ && !ended() && end_ - start_ >= record_header_bytes) {
+    while (!withdrawn_ && !ended() && plain_rest_ == 0 && end_ - start_ >= record_header_bytes) {
         auto const received = BytesView(buffer_).subspan(start_, end_ - start_);
         auto const header = parse_record_header(received);
         if (!header) {
-            return malformed("bytes that cannot be read: " + std::string(header.error().text()));
+            return unreadable(header.error());
         }
         std::size_t const size = record_header_bytes + body_bytes(*header);
-        if (received.size() < size) {
+        bool const whole = received.size() >= size;
+        if (!whole && (header->sealed || !is_data(header->kind))) {
             return {};
         }
-        start_ += size;
+        start_ += std::min(size, received.size());
+        if (!whole) {
+            return begin_plain(*header, received.subspan(record_header_bytes));
+        }
         auto const body = received.subspan(record_header_bytes, body_bytes(*header));
         EXO_TRY(on_record(*header, received.first(record_header_bytes), body));
     }
@@ -244,12 +277,12 @@ Result<void> Link::parse() {
 }
 
 Result<void> Link::on_record(RecordHeader const& header, BytesView header_bytes, BytesView body) {
-    if (header.kind == RecordKind::message || header.kind == RecordKind::more) {
+    if (is_data(header.kind)) {
         return on_data(header, header_bytes, body);
     }
     Bytes payload(header.payload_bytes);
     if (auto const opened = opener_.open(header, header_bytes, body, payload); !opened) {
-        return malformed("bytes that cannot be read: " + std::string(opened.error().text()));
+        return unreadable(opened.error());
     }
     switch (header.kind) {
     case RecordKind::beat:
@@ -275,6 +308,28 @@ Result<void> Link::on_record(RecordHeader const& header, BytesView header_bytes,
 }
 
 Result<void> Link::on_data(RecordHeader const& header, BytesView header_bytes, BytesView body) {
+    EXO_TRY(begin_data(header));
+    auto const into = arriving_->next(header.payload_bytes);
+    if (auto const opened = opener_.open(header, header_bytes, body, into); !opened) {
+        return unreadable(opened.error());
+    }
+    note_filled(into.size());
+    return {};
+}
+
+// A record that is not sealed need not be whole: its bytes go to their place as they come.
+Result<void> Link::begin_plain(RecordHeader const& header, BytesView part) {
+    if (!opener_.accepts_plain()) {
+        return unreadable(Error(Errc::protocol, "a record is not encrypted"));
+    }
+    EXO_TRY(begin_data(header));
+    std::ranges::copy(part, arriving_->next(part.size()).begin());
+    plain_rest_ = header.payload_bytes - part.size();
+    note_filled(part.size());
+    return {};
+}
+
+Result<void> Link::begin_data(RecordHeader const& header) {
     bool const starts = header.kind == RecordKind::message;
     if (starts == arriving_.has_value()) {
         return malformed("a message within a message, or none");
@@ -286,15 +341,14 @@ Result<void> Link::on_data(RecordHeader const& header, BytesView header_bytes, B
     if (header.payload_bytes > missing || (header.payload_bytes == 0 && missing > 0)) {
         return malformed("a record that its message has no room for");
     }
-    auto const into = arriving_->next(header.payload_bytes);
-    if (auto const opened = opener_.open(header, header_bytes, body, into); !opened) {
-        return malformed("bytes that cannot be read: " + std::string(opened.error().text()));
-    }
-    arriving_->filled += into.size();
+    return {};
+}
+
+void Link::note_filled(std::size_t count) {
+    arriving_->filled += count;
     if (arriving_->filled == arriving_->total) {
         finish_message();
     }
-    return {};
 }
 
 std::span<std::uint8_t> Link::Arriving::next(std::size_t count) {
@@ -351,8 +405,10 @@ bool Link::discard_until_end() {
 
 // ---- sending
 
-Result<void> Link::write(Outbound& outbound) {
+Result<void> Link::write(Outbound& outbound, Patience patience) {
     std::unique_lock lock(write_mutex_);
+    // A caller that waits anyway spares its bytes the copy; sealing copies in any case.
+    window_ = plain_ && patience == Patience::waits_anyway ? 1 : outbox_bytes_max;
     auto result = write_locked(outbound);
     lock.unlock();
     writer_busy_ = false;
@@ -360,23 +416,41 @@ Result<void> Link::write(Outbound& outbound) {
 }
 
 Result<void> Link::write_locked(Outbound& outbound) {
-    while (!outbound.done() && queued_bytes() < outbox_bytes_max) {
+    EXO_TRY(flush_locked());
+    while (!outbound.done() && queued_bytes() < window_) {
         auto const rest = outbound.bytes.subspan(outbound.queued);
-        auto const payload = rest.first(std::min(rest.size(), record_payload_bytes_max));
+        auto const payload = rest.first(std::min(rest.size(), sealer_.payload_bytes_max()));
         RecordHeader const header{
             .kind = outbound.started ? RecordKind::more : RecordKind::message,
             .operation = outbound.operation,
             .message_bytes = static_cast<std::uint32_t>(outbound.bytes.size()),
         };
-        sealer_.seal(header, payload, outbox_);
         outbound.started = true;
         outbound.queued += payload.size();
+        if (plain_ && queued_bytes() == 0) {
+            EXO_TRY(send_plain(header, payload));
+            continue;
+        }
+        sealer_.seal(header, payload, outbox_);
         if (queued_bytes() >= flush_bytes) {
             EXO_TRY(flush_locked());
         }
     }
     sender_waits_ = !outbound.done();
     return flush_locked();
+}
+
+// Straight from the caller's memory; what the socket does not take is queued.
+Result<void> Link::send_plain(RecordHeader const& header, BytesView payload) {
+    auto const head = sealer_.plain_header(header, payload.size());
+    auto const sent = send_some(socket_, head, payload);
+    if (!sent) {
+        return broken(sent.error().text());
+    }
+    append(outbox_, BytesView(head).subspan(std::min(*sent, head.size())));
+    append(outbox_, payload.subspan(*sent - std::min(*sent, head.size())));
+    queued_ = queued_bytes();
+    return {};
 }
 
 Result<bool> Link::flush() {
@@ -389,7 +463,7 @@ Result<bool> Link::flush() {
     }
     writer_busy_ = false;
     EXO_TRY(flush_locked());
-    return sender_waits_ && queued_bytes() <= outbox_bytes_max / 2;
+    return sender_waits_ && queued_bytes() <= window_ / 2;
 }
 
 Result<void> Link::beat() {
@@ -433,6 +507,10 @@ Result<void> Link::flush_locked() {
 
 Error Link::malformed(std::string const& what) const {
     return Error(Errc::protocol, fmt::format("{} sent {}", name(), what));
+}
+
+Error Link::unreadable(Error const& why) const {
+    return malformed("bytes that cannot be read: " + why.text());
 }
 
 Error Link::broken(std::string const& how) const {

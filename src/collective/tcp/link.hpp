@@ -115,9 +115,13 @@ public:
 
     // ---- sending
 
+    // What the caller does when the message is queued: it goes on computing, or it waits for the
+    // other ranks anyway.
+    enum class Patience { goes_on, waits_anyway };
+
     // Queues as much of the message as the window allows and sends what the socket takes.
     // Error: unavailable when the connection is broken; read() may know a better reason.
-    [[nodiscard]] Result<void> write(Outbound& outbound);
+    [[nodiscard]] Result<void> write(Outbound& outbound, Patience patience);
 
     // The I/O thread's: sends what is queued, unless the caller is at it. Returns true when a
     // caller that found the window full can go on.
@@ -163,12 +167,19 @@ private:
     [[nodiscard]] Result<void>
     on_data(RecordHeader const& header, BytesView header_bytes, BytesView body);
     [[nodiscard]] Result<void> start_message(RecordHeader const& header);
+    [[nodiscard]] Result<void> begin_data(RecordHeader const& header);
+    [[nodiscard]] Result<void> begin_plain(RecordHeader const& header, BytesView part);
+    [[nodiscard]] std::span<std::uint8_t> plain_target();
+    [[nodiscard]] std::size_t room_to_read() const;
+    void note_filled(std::size_t count);
     void finish_message();
     [[nodiscard]] Result<void>
     check(Inbound const& inbound, Operation operation, std::size_t bytes) const;
     [[nodiscard]] Error malformed(std::string const& what) const;
+    [[nodiscard]] Error unreadable(Error const& why) const;
     [[nodiscard]] Error broken(std::string const& how) const;
     [[nodiscard]] Result<void> write_locked(Outbound& outbound);
+    [[nodiscard]] Result<void> send_plain(RecordHeader const& header, BytesView payload);
     [[nodiscard]] Result<void> flush_locked();
 
     [[nodiscard]] std::size_t queued_bytes() const { return outbox_.size() - sent_; }
@@ -188,6 +199,7 @@ private:
     std::size_t start_ = 0;
     std::size_t end_ = 0;
     std::optional<Arriving> arriving_;
+    std::size_t plain_rest_ = 0; // What is still to come of a record that is not sealed.
     std::deque<Message> inbox_;
     std::size_t inbox_bytes_ = 0;
     Inbound* inbound_ = nullptr; // The call that waits, if its message has not begun in a buffer.
@@ -204,6 +216,7 @@ private:
     Bytes outbox_; // Bytes [sent_, size) are queued.
     std::size_t sent_ = 0;
     bool sender_waits_ = false;
+    std::size_t window_ = outbox_bytes_max; // Of the caller's last write.
     std::atomic<std::size_t> queued_ = 0;
     std::atomic<bool> writer_busy_ = false; // The I/O thread found the caller writing.
 };

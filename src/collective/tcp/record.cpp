@@ -52,8 +52,10 @@ Result<RecordHeader> parse_record_header(BytesView bytes) {
     };
     bool const known = bytes[0] >= 1 && bytes[0] <= kind_last && bytes[1] <= sealed_flag &&
                        bytes[2] <= operation_last && bytes[3] == 0;
-    bool const within_limits = header.payload_bytes <= record_payload_bytes_max &&
-                               header.message_bytes <= message_bytes_max;
+    bool const plain_data = !header.sealed && is_data(header.kind);
+    bool const within_limits =
+        header.payload_bytes <= (plain_data ? plain_payload_bytes_max : record_payload_bytes_max) &&
+        header.message_bytes <= message_bytes_max;
     if (!known || !within_limits) {
         return Error(Errc::protocol, "a record has an unknown form");
     }
@@ -61,7 +63,9 @@ Result<RecordHeader> parse_record_header(BytesView bytes) {
 }
 
 void Sealer::seal(RecordHeader header, BytesView payload, Bytes& to) {
-    EXO_ASSERT(payload.size() <= record_payload_bytes_max);
+    EXO_ASSERT(
+        payload.size() <= (is_data(header.kind) ? payload_bytes_max() : record_payload_bytes_max)
+    );
     header.sealed = sealed_;
     header.payload_bytes = static_cast<std::uint32_t>(payload.size());
     std::size_t const start = to.size();
@@ -85,6 +89,17 @@ void Sealer::seal(RecordHeader header, BytesView payload, Bytes& to) {
         nonce.data(),
         key_.data()
     );
+}
+
+std::array<std::uint8_t, record_header_bytes>
+Sealer::plain_header(RecordHeader header, std::size_t payload_bytes) const {
+    EXO_ASSERT(!sealed_);
+    EXO_ASSERT(payload_bytes <= plain_payload_bytes_max);
+    header.sealed = false;
+    header.payload_bytes = static_cast<std::uint32_t>(payload_bytes);
+    std::array<std::uint8_t, record_header_bytes> bytes{};
+    write_header(bytes.data(), header);
+    return bytes;
 }
 
 Result<void> Opener::open(

@@ -46,6 +46,13 @@ constexpr std::size_t record_header_bytes = 12;
 constexpr std::size_t record_tag_bytes = 16;
 // Small enough that a receiver decrypts what is in its cache while the next one arrives.
 constexpr std::size_t record_payload_bytes_max = 64 * 1024;
+// A part of a message that is not sealed goes straight to its place: fewer are better. But what a
+// socket has not taken of one is copied.
+constexpr std::size_t plain_payload_bytes_max = 1024 * 1024;
+
+[[nodiscard]] inline bool is_data(RecordKind kind) {
+    return kind == RecordKind::message || kind == RecordKind::more;
+}
 
 // How many bytes follow the header.
 [[nodiscard]] inline std::size_t body_bytes(RecordHeader const& header) {
@@ -67,9 +74,18 @@ public:
     // From now on records are not sealed.
     void leave_plain() { sealed_ = false; }
 
+    // Of a message's records.
+    [[nodiscard]] std::size_t payload_bytes_max() const {
+        return sealed_ ? record_payload_bytes_max : plain_payload_bytes_max;
+    }
+
     // Appends a record. `header.sealed` and `header.payload_bytes` are set here.
-    // REQUIRES: at most record_payload_bytes_max of payload.
+    // REQUIRES: at most record_payload_bytes_max of payload, payload_bytes_max() in a message.
     void seal(RecordHeader header, BytesView payload, Bytes& to);
+
+    // What comes before the payload of a record that is not sealed. REQUIRES: leave_plain().
+    [[nodiscard]] std::array<std::uint8_t, record_header_bytes>
+    plain_header(RecordHeader header, std::size_t payload_bytes) const;
 
 private:
     RecordKey key_;
@@ -84,6 +100,8 @@ public:
         : key_(key) {}
 
     void accept_plain() { plain_accepted_ = true; }
+
+    [[nodiscard]] bool accepts_plain() const { return plain_accepted_; }
 
     // Checks a whole record and writes its payload to `to`. Error: protocol (forged, damaged, out
     // of order, or plain where that was not agreed).

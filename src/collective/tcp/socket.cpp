@@ -12,6 +12,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 namespace exo::collective {
@@ -55,6 +56,27 @@ Result<Socket> new_socket(int family) {
 
 bool would_block(int error) {
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+// Of a call that has just returned `count`.
+Result<std::size_t> sent_bytes(ssize_t count) {
+    if (count >= 0) {
+        return static_cast<std::size_t>(count);
+    }
+    if (would_block(errno)) {
+        return std::size_t{0};
+    }
+    return errno_error("send");
+}
+
+Result<std::optional<std::size_t>> received_bytes(ssize_t count) {
+    if (count >= 0) {
+        return std::optional(static_cast<std::size_t>(count));
+    }
+    if (would_block(errno)) {
+        return std::optional<std::size_t>();
+    }
+    return errno_error("receive");
 }
 
 } // namespace
@@ -220,26 +242,34 @@ std::optional<Socket> accept_one(Socket const& listener) {
 }
 
 Result<std::size_t> send_some(Socket const& socket, BytesView bytes) {
-    auto const sent = ::send(socket.descriptor(), bytes.data(), bytes.size(), send_flags);
-    if (sent >= 0) {
-        return static_cast<std::size_t>(sent);
-    }
-    if (would_block(errno)) {
-        return std::size_t{0};
-    }
-    return errno_error("send");
+    return sent_bytes(::send(socket.descriptor(), bytes.data(), bytes.size(), send_flags));
+}
+
+Result<std::size_t> send_some(Socket const& socket, BytesView first, BytesView second) {
+    std::array<iovec, 2> pieces{
+        iovec{const_cast<std::uint8_t*>(first.data()), first.size()}, // Only read from.
+        iovec{const_cast<std::uint8_t*>(second.data()), second.size()},
+    };
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    return sent_bytes(sendmsg(socket.descriptor(), &message, send_flags));
 }
 
 Result<std::optional<std::size_t>>
 receive_some(Socket const& socket, std::span<std::uint8_t> into) {
-    auto const count = recv(socket.descriptor(), into.data(), into.size(), MSG_DONTWAIT);
-    if (count >= 0) {
-        return std::optional(static_cast<std::size_t>(count));
-    }
-    if (would_block(errno)) {
-        return std::optional<std::size_t>();
-    }
-    return errno_error("receive");
+    return received_bytes(recv(socket.descriptor(), into.data(), into.size(), MSG_DONTWAIT));
+}
+
+Result<std::optional<std::size_t>>
+receive_some(Socket const& socket, std::span<std::uint8_t> first, std::span<std::uint8_t> second) {
+    std::array<iovec, 2> places{
+        iovec{first.data(), first.size()}, iovec{second.data(), second.size()}
+    };
+    msghdr message{};
+    message.msg_iov = places.data();
+    message.msg_iovlen = places.size();
+    return received_bytes(recvmsg(socket.descriptor(), &message, MSG_DONTWAIT));
 }
 
 void set_low_water(Socket const& socket, std::size_t bytes) {

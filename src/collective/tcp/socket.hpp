@@ -80,9 +80,17 @@ private:
 // How many bytes were taken: 0 when the socket is full.
 [[nodiscard]] Result<std::size_t> send_some(Socket const& socket, BytesView bytes);
 
+// The same of two pieces, one after the other.
+[[nodiscard]] Result<std::size_t>
+send_some(Socket const& socket, BytesView first, BytesView second);
+
 // How many bytes came: 0 at the end of the stream, nothing when there are none now.
 [[nodiscard]] Result<std::optional<std::size_t>>
 receive_some(Socket const& socket, std::span<std::uint8_t> into);
+
+// The same into two places, one after the other.
+[[nodiscard]] Result<std::optional<std::size_t>>
+receive_some(Socket const& socket, std::span<std::uint8_t> first, std::span<std::uint8_t> second);
 
 // The socket counts as readable from so many bytes on (and always at its end). Where the system
 // does not know this, it counts as readable from the first byte.
