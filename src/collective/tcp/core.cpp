@@ -256,9 +256,7 @@ void TcpCore::sleep(Exchange& exchange, std::size_t awaited) {
             continue;
         }
         auto& link = *links_[inbound.from];
-        if (link.begin_sleep()) {
-            refresh(link);
-        }
+        link.begin_sleep();
         polled[count++] = {.fd = link.socket().descriptor(), .events = POLLIN, .revents = 0};
     }
     // The I/O thread may have completed one meanwhile; from here on it does not.
@@ -275,10 +273,9 @@ void TcpCore::sleep(Exchange& exchange, std::size_t awaited) {
 void TcpCore::settle(Exchange& exchange) {
     for (auto const& inbound : exchange.inbound()) {
         auto& link = *links_[inbound.from];
-        bool const settled = link.settle();
-        if (link.take_reader_busy() || settled) {
-            refresh(link);
-        }
+        link.settle();
+        (void)link.take_reader_busy();
+        refresh(link);
     }
 }
 

@@ -104,6 +104,7 @@ Result<void> Link::post(Inbound& inbound) {
         }
     }
     inbound_ = &inbound;
+    direct_ = true;
     publish_read_state(); // A full inbox may have kept the socket unread.
     return {};
 }
@@ -146,7 +147,7 @@ Result<void> Link::read_in_background(TimePoint now) {
         return {};
     }
     auto result = read_locked(now);
-    (void)leave_direct();
+    leave_direct();
     publish_read_state();
     return result;
 }
@@ -155,16 +156,13 @@ void Link::publish_read_state() {
     background_read_ = !direct_ && !withdrawn_ && !ended() && !inbox_full();
 }
 
-bool Link::begin_sleep() {
+void Link::begin_sleep() {
     std::lock_guard const lock(read_mutex_);
     asleep_ = true;
-    if (direct_) {
-        return false;
+    if (!wakes_at_once_) {
+        wakes_at_once_ = true;
+        set_low_water(socket_, 1);
     }
-    direct_ = true;
-    set_low_water(socket_, 1);
-    publish_read_state();
-    return true;
 }
 
 void Link::end_sleep() {
@@ -172,20 +170,21 @@ void Link::end_sleep() {
     asleep_ = false;
 }
 
-bool Link::settle() {
+void Link::settle() {
     std::lock_guard const lock(read_mutex_);
-    bool const left = leave_direct();
+    leave_direct();
     publish_read_state();
-    return left;
 }
 
-bool Link::leave_direct() {
-    if (!direct_ || !expects_large_) {
-        return false;
+void Link::leave_direct() {
+    if (!direct_ || !expects_large_ || inbound_ != nullptr) {
+        return;
     }
     direct_ = false;
-    set_low_water(socket_, background_bytes_min);
-    return true;
+    if (wakes_at_once_) {
+        wakes_at_once_ = false;
+        set_low_water(socket_, background_bytes_min);
+    }
 }
 
 void Link::note_heard(TimePoint now) {

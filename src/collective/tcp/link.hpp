@@ -83,16 +83,15 @@ public:
     // the inbox is full.
     [[nodiscard]] Result<void> read_in_background(TimePoint now);
 
-    // Around the caller's sleep on the socket. From the first sleep on the link is in direct mode:
-    // the socket counts as readable from its first byte, and the I/O thread does not wait for it.
-    // begin_sleep() returns true when that is new.
-    [[nodiscard]] bool begin_sleep();
+    // Around the caller's sleep on the socket: it counts as readable from its first byte.
+    void begin_sleep();
     void end_sleep();
 
-    // After a call: large messages end the direct mode, because they are to come in while the
-    // caller computes. As long as messages are small it stays, which saves four system calls for
-    // each. Returns true when it has ended.
-    [[nodiscard]] bool settle();
+    // After a call. While one waits here, the link is in direct mode: the I/O thread does not wait
+    // for its bytes, for it would take a core from those who do. Large messages end the mode with
+    // their call, because they are to come in while the caller computes. As long as messages are
+    // small it stays, which saves up to four system calls for each.
+    void settle();
 
     // The caller may be done with the socket: what is wanted of it may have changed.
     [[nodiscard]] bool take_reader_busy() { return reader_busy_.exchange(false); }
@@ -158,7 +157,7 @@ private:
 
     void note_heard(TimePoint now);
     [[nodiscard]] bool inbox_full() const;
-    bool leave_direct();
+    void leave_direct();
     void publish_read_state();
     [[nodiscard]] Result<void> read_locked(TimePoint now);
     [[nodiscard]] Result<void> parse();
@@ -205,6 +204,7 @@ private:
     Inbound* inbound_ = nullptr; // The call that waits, if its message has not begun in a buffer.
     bool asleep_ = false;        // The caller is, on this socket.
     bool direct_ = false;        // Only callers wait for bytes here.
+    bool wakes_at_once_ = false; // The socket counts as readable from its first byte.
     bool expects_large_ = true;  // The last message was.
     bool withdrawn_ = false;
     std::atomic<Duration::rep> ended_at_ = 0;   // 0: it has not.
