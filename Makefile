@@ -66,6 +66,12 @@ bench: build ## Tokens per second of 1 rank, 2 ranks and llama.cpp, side by side
 	@tools/deps bench
 	@.deps/venv/bin/python bench/compare.py $(ARGS)
 
+.PHONY: bench-collective
+bench-collective: deps ## What ranks cost each other by size, beside a bare TCP socket
+	@cmake --preset release -DEXO_BENCH=ON >/dev/null
+	@cmake --build --preset release --parallel $(JOBS) --target collective_bench
+	@build/bench/collective_bench $(ARGS)
+
 .PHONY: format
 format: setup ## Format every C++ file
 	@git ls-files --cached --others --exclude-standard '*.cpp' '*.hpp' | xargs clang-format-19 -i
