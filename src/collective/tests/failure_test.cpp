@@ -31,7 +31,8 @@ struct Pair {
         options.measure_links = false; // The rank by hand does not know how.
         Ports ports(2);
         auto connecting = connect(ports, test_member(0), options);
-        rank_1 = std::make_unique<HandmadeRank>(ports.endpoints[0].port);
+        auto const port = ports.endpoints[0].port;
+        rank_1 = std::make_unique<HandmadeRank>(port, options.plain_on_one_machine);
         auto connected = connecting.get();
         EXPECT_TRUE(connected) << connected.error().text();
         rank_0 = std::move(*connected);
@@ -330,6 +331,60 @@ TEST(TcpFailure, the_end_of_a_rank_that_nobody_needs_is_an_error_after_a_while) 
         std::this_thread::yield();
     }
     EXPECT_EQ(pair.rank_0->health().error().code(), Errc::cancelled);
+}
+
+// ---- the stream, cut anywhere
+
+// A message in records of several sizes, with beats between them.
+void append_records(Bytes& stream, HandmadeRank& rank, BytesView message) {
+    BytesView rest = message;
+    for (std::size_t part = 1; !rest.empty(); part = part * 5 % 61'001) {
+        RecordHeader const header{
+            .kind = rest.size() == message.size() ? RecordKind::message : RecordKind::more,
+            .operation = Operation::send,
+            .message_bytes = static_cast<std::uint32_t>(message.size()),
+        };
+        auto const payload = rest.first(std::min(part, rest.size()));
+        append(stream, rank.sealed(header, payload));
+        append(stream, rank.sealed({.kind = RecordKind::beat}, {}));
+        rest = rest.subspan(payload.size());
+    }
+}
+
+void expect_two_messages(bool plain, std::size_t piece) {
+    std::size_t const size = piece < 100 ? 50'000 : 500'000; // More than is read at once.
+    Pair pair({.plain_on_one_machine = plain});
+    Bytes first(size);
+    for (std::size_t i = 0; i < size; ++i) {
+        first[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
+    }
+    Bytes const second(first.rbegin(), first.rend());
+    Bytes stream;
+    append_records(stream, *pair.rank_1, first);
+    append_records(stream, *pair.rank_1, second);
+    auto writing = std::async(std::launch::async, [&] {
+        for (std::size_t at = 0; at < stream.size(); at += piece) {
+            auto const bytes = BytesView(stream).subspan(at, std::min(piece, stream.size() - at));
+            pair.rank_1->write(Bytes(bytes.begin(), bytes.end()));
+        }
+    });
+    Bytes received(size);
+    auto const result = pair.rank_0->receive(1, received);
+    auto const message = pair.rank_0->receive_message(1);
+    writing.get();
+    ASSERT_TRUE(result) << result.error().text();
+    ASSERT_TRUE(message) << message.error().text();
+    EXPECT_EQ(received, first);
+    EXPECT_EQ(*message, second);
+}
+
+TEST(TcpStream, messages_arrive_however_their_bytes_are_cut) {
+    for (bool const plain : {false, true}) {
+        for (std::size_t const piece : {1u, 7u, 11u, 4096u, 4109u, 65'537u, 1'000'000u}) {
+            SCOPED_TRACE(fmt::format("{} in pieces of {}", plain ? "plain" : "sealed", piece));
+            expect_two_messages(plain, piece);
+        }
+    }
 }
 
 // ---- a rank that is wrong

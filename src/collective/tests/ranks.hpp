@@ -63,11 +63,14 @@ inline void run_ranks(
 // Rank 1 of 2, by hand: shakes hands as it should, and then does what the test wants.
 class HandmadeRank {
 public:
-    explicit HandmadeRank(std::uint16_t port) {
+    explicit HandmadeRank(std::uint16_t port, bool plain = false) {
         auto const address = Address::parse("127.0.0.1", port);
         socket_ = *start_connect(*address);
         Handshake::Self self{.key = test_key, .membership = test_member(1), .size = 2};
         auto handshake = Handshake::dial(std::move(self), 0, "rank 0", Nonce32{7});
+        if (plain) {
+            handshake.allow_plain();
+        }
         while (!handshake.complete()) {
             write(handshake.take_output());
             EXPECT_TRUE(handshake.receive(read_some()));
@@ -82,6 +85,12 @@ public:
         Bytes record;
         session_->sealer.seal(header, as_bytes(payload), record);
         write(record);
+    }
+
+    Bytes sealed(RecordHeader header, BytesView payload) {
+        Bytes record;
+        session_->sealer.seal(header, payload, record);
+        return record;
     }
 
     void send_message(Operation operation, std::string_view text) {

@@ -105,6 +105,8 @@ TEST(Record, a_plain_record_is_taken_only_where_that_was_agreed) {
 TEST(Record, unknown_forms_and_sizes_are_refused) {
     Bytes const good = *from_hex("01 01 03 00 00010000 04000000");
     ASSERT_TRUE(parse_record_header(good));
+    Bytes const plain = *from_hex("01 00 03 00 00100000 04000000");
+    ASSERT_TRUE(parse_record_header(plain));
     for (auto const* bad : {
              "00 01 03 00 00010000 04000000", // kind 0
              "09 01 03 00 00010000 04000000", // kind 9
@@ -112,6 +114,8 @@ TEST(Record, unknown_forms_and_sizes_are_refused) {
              "01 01 06 00 00010000 04000000", // operation
              "01 01 03 01 00010000 04000000", // reserved
              "01 01 03 00 00010001 04000000", // payload over its limit
+             "01 00 03 00 00100001 04000000", // the same, not sealed
+             "05 00 00 00 00010001 00000000", // not sealed, and no part of a message
              "01 01 03 00 00010000 04000001", // message over its limit
          }) {
         EXPECT_FALSE(parse_record_header(*from_hex(bad))) << bad;
