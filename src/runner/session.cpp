@@ -274,7 +274,6 @@ Result<void> Session::join_others(
     if (!group) {
         return group.error();
     }
-    log::info("runner", "rank {}: {}", start.device_rank, (*group)->describe());
     set_group(std::move(*group));
     return {};
 }

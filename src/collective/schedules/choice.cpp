@@ -17,8 +17,8 @@ namespace {
 constexpr std::uint64_t message_ns = 4'000;
 // To pack or unpack a thousand values, with the CPU's slower code (bench/collective_bench).
 constexpr std::uint64_t convert_thousand_ns = 500;
-// A format that rounds must save this share of the time of one that rounds less: precision is not
-// given away for nothing, and small messages, whose time is latency, stay precise.
+// The most precise format is taken that costs no more than this share of its time over the fastest:
+// precision is not given away for nothing, and small messages, whose time is latency, stay precise.
 constexpr std::uint64_t saving_share = 8;
 
 std::uint64_t nearest_power_of_two(std::uint64_t value) {
@@ -85,6 +85,19 @@ std::vector<WireFormat> candidates(WireFormat wish, LinkSpeed const& slowest) {
         return {WireFormat::f32, WireFormat::f16};
     }
     return {WireFormat::f32, WireFormat::f16, WireFormat::q8};
+}
+
+Choice fastest(
+    std::vector<Algorithm> const& among, WireFormat format, std::size_t count, Links const& links
+) {
+    std::optional<Choice> best;
+    for (auto const algorithm : among) {
+        std::uint64_t const time = expected_ns(algorithm, format, count, links);
+        if (!best || time < best->expected_ns) { // Equal ones: the first, with fewer steps.
+            best = {.algorithm = algorithm, .format = format, .expected_ns = time};
+        }
+    }
+    return *best;
 }
 
 } // namespace
@@ -161,22 +174,14 @@ expected_ns(Algorithm algorithm, WireFormat format, std::size_t count, Links con
 
 Choice choose(std::size_t count, Links const& links, Wish const& wish) {
     EXO_ASSERT(links.size() > 1);
-    std::optional<Choice> chosen;
+    std::vector<Choice> best; // Of each format, the most precise first.
     for (auto const format : candidates(wish.format, links.slowest())) {
-        std::optional<Choice> best;
-        for (auto const algorithm : candidates(wish.algorithm)) {
-            std::uint64_t const time = expected_ns(algorithm, format, count, links);
-            if (!best || time < best->expected_ns) { // Equal ones: the first, with fewer steps.
-                best = {.algorithm = algorithm, .format = format, .expected_ns = time};
-            }
-        }
-        bool const saves =
-            chosen && best->expected_ns < chosen->expected_ns - chosen->expected_ns / saving_share;
-        if (!chosen || saves) {
-            chosen = best;
-        }
+        best.push_back(fastest(candidates(wish.algorithm), format, count, links));
     }
-    return *chosen;
+    auto const fastest_ns = std::ranges::min_element(best, {}, &Choice::expected_ns)->expected_ns;
+    return *std::ranges::find_if(best, [fastest_ns](Choice const& choice) {
+        return choice.expected_ns - choice.expected_ns / saving_share <= fastest_ns;
+    });
 }
 
 } // namespace exo::collective

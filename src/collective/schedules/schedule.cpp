@@ -188,7 +188,7 @@ char const* to_string(Algorithm algorithm) {
     case Algorithm::automatic:
         return "automatic";
     case Algorithm::direct:
-        return "direct";
+        return "direct exchange";
     case Algorithm::halves:
         return "halves";
     case Algorithm::ring:

@@ -30,6 +30,12 @@ void grow(Bytes& bytes, std::size_t count) {
     bytes.resize(std::max(bytes.size(), count));
 }
 
+// To three significant bits: few numbers of values need a choice of their own.
+std::size_t rounded_up(std::size_t count) {
+    std::size_t const unit = std::max<std::size_t>(std::bit_floor(count) / 4, 1);
+    return (count + unit - 1) / unit * unit;
+}
+
 std::size_t bytes_to_receive(Step const& step, WireFormat format) {
     std::size_t sum = 0;
     for (auto const& move : step.receives) {
@@ -64,7 +70,7 @@ Result<void> Reducer::all_reduce(std::span<float> values) {
 }
 
 Choice const& Reducer::choice_of(std::size_t count) {
-    std::size_t const about = std::bit_ceil(count);
+    std::size_t const about = rounded_up(count);
     auto const [entry, is_new] = choices_.try_emplace(about);
     if (is_new) {
         entry->second = choose(about, links_, wish_);
@@ -194,7 +200,7 @@ std::string Reducer::describe() const {
         bool const same =
             before && before->algorithm == choice.algorithm && before->format == choice.format;
         if (!same) {
-            text += before ? fmt::format(", from {}", format_size(count / 2 * sizeof(float))) : "";
+            text += before ? fmt::format(", at {}", format_size(count * sizeof(float))) : "";
             text +=
                 fmt::format(" by {} as {}", to_string(choice.algorithm), to_string(choice.format));
         }

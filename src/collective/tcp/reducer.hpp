@@ -20,7 +20,8 @@ public:
 
     [[nodiscard]] Result<void> all_reduce(std::span<float> values);
 
-    // "sums go direct as f32, from 256 KB in halves as f16 (slowest link: 60 us, 125 MB/s)".
+    // "sums go by direct exchange as f32, at 256.0 KiB by halves as f16 (slowest link: 66 us, 134
+    // MB/s)".
     [[nodiscard]] std::string describe() const;
 
 private:

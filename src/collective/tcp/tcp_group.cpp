@@ -80,7 +80,9 @@ Result<std::unique_ptr<TcpGroup>> TcpGroup::connect(
         new TcpGroup(std::make_unique<TcpCore>(membership.rank, size, std::move(*joined), options))
     );
     EXO_TRY(group->prepare_sums(options));
-    log::info("collective", "rank {} of {}", membership.rank, group->describe());
+    // Two lines: a node cuts what its runners say.
+    log::info("collective", "rank {} of {}", membership.rank, group->core_->describe());
+    log::info("collective", "rank {}: {}", membership.rank, group->reducer_->describe());
     return group;
 }
 

@@ -67,6 +67,17 @@ TEST(Choice, only_a_very_slow_link_carries_q8_unasked) {
     EXPECT_EQ(choose(decode, all(2, 2000, 54), {}).format, WireFormat::f32);
 }
 
+TEST(Choice, between_two_ranks_a_larger_sum_is_never_more_precise) {
+    for (std::uint64_t const megabits : {10u, 50u, 300u, 1000u, 2500u}) {
+        auto format = WireFormat::f32;
+        for (std::size_t count = 32; count <= prefill; count *= 2) {
+            auto const next = choose(count, all(2, 60, megabits), {}).format;
+            EXPECT_GE(next, format) << count << " values, " << megabits << " Mbit/s";
+            format = next;
+        }
+    }
+}
+
 TEST(Choice, a_machine_with_two_ranks_does_not_hide_the_network_between_others) {
     auto links = all(3, 60, 1000);
     links.set(0, 1, link_within_machine);
