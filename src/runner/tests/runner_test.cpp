@@ -52,6 +52,17 @@ TEST_F(RunnerTest, tensor_ranks_name_the_capital_too) {
     }
 }
 
+TEST_F(RunnerTest, tensor_ranks_name_the_capital_in_every_wire_type) {
+    for (auto const type : {model::WireType::f32, model::WireType::f16, model::WireType::q8}) {
+        auto start = start_for(model::Sharding::tensor, 3);
+        start.settings.wire_type = type;
+        auto ranks = ready(start);
+        auto const answer = ask(*ranks, capital()).text;
+        EXPECT_NE(answer.find("Paris"), std::string::npos) << static_cast<int>(type) << answer;
+        shut_down(*ranks);
+    }
+}
+
 TEST_F(RunnerTest, layers_go_to_the_ranks_as_the_shares_say) {
     auto start = start_for(model::Sharding::pipeline, 2);
     start.shares = {25, 5};
