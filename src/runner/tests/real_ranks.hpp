@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Real runners on a real model, for tests: started, asked, and listened to as a node would. They
-// need the test model; without it tests are skipped.
+// Real runners for tests: started, asked, and followed as a node does it.
 #pragma once
 
 #include "base/text.hpp"
@@ -67,8 +66,16 @@ inline model::GenerationRequest story(std::string const& id = "story") {
     return request(id, "Tell me a long story about a fox and a river.");
 }
 
+// How far a prompt was, and what all answers together had said by then.
+struct Progress {
+    std::uint32_t processed = 0;
+    std::uint32_t total = 0;
+    std::uint64_t deltas_of_all = 0;
+};
+
 struct Answer {
     std::string text;
+    std::vector<Progress> progress;
     std::uint64_t deltas = 0;
     bool ended = false;
     std::optional<model::GenerationFinished> finished;
@@ -109,12 +116,16 @@ public:
     std::string fault_text;
 
 private:
-    static void note(Answer& answer, model::GenerationEvent const& event) {
+    void note(Answer& answer, model::GenerationEvent const& event) {
         EXPECT_FALSE(answer.ended) << "an event after the last one";
         if (auto const* delta = std::get_if<model::TokenDelta>(&event)) {
             EXPECT_EQ(delta->number, answer.deltas++);
             EXPECT_TRUE(is_utf8(delta->text));
             answer.text += delta->text;
+            ++deltas_;
+        } else if (auto const* progress = std::get_if<model::PrefillProgress>(&event)) {
+            answer.progress.push_back({progress->processed_tokens, progress->total_tokens, deltas_}
+            );
         } else if (auto const* finished = std::get_if<model::GenerationFinished>(&event)) {
             answer.finished = *finished;
             answer.ended = true;
@@ -125,6 +136,7 @@ private:
     }
 
     LocalRanks& ranks_;
+    std::uint64_t deltas_ = 0; // Of all answers.
 };
 
 inline Answer ask(LocalRanks& ranks, model::GenerationRequest const& wanted) {

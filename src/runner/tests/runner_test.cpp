@@ -3,14 +3,10 @@
 // Real runners on a real model: what a node would see of them. Needs the test model.
 #include "runner/tests/real_ranks.hpp"
 
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 namespace exo::runner {
 namespace {
