@@ -19,12 +19,14 @@
 namespace exo::engine {
 namespace {
 
-// Fewer tokens than sequences would not hold one token of each.
+// Below, the ranks of a pipeline exchange more than they compute.
 constexpr std::uint32_t micro_batch_min = 16;
-static_assert(micro_batch_min >= sequences_max);
 
 LoadOptions load_options(EngineOptions const& options, std::uint32_t ranks) {
-    auto const wish = options.micro_batch != 0 ? options.micro_batch : micro_batch_default;
+    // A micro-batch holds one token of each sequence.
+    auto const wish = options.micro_batch != 0
+                          ? options.micro_batch
+                          : std::max(micro_batch_default, options.settings.parallel);
     return {
         .model_paths = options.model_paths,
         .sharding = options.sharding,
@@ -34,8 +36,21 @@ LoadOptions load_options(EngineOptions const& options, std::uint32_t ranks) {
         .context_default_max = context_default_max,
         .micro_batch = std::clamp(wish, micro_batch_min, step_tokens_max),
         .step_tokens_max = step_tokens_max,
-        .sequences_max = sequences_max,
+        .parallel = options.settings.parallel,
+        .cache_type = options.settings.cache_type,
         .threads = options.threads != 0 ? options.threads : physical_cores(),
+    };
+}
+
+SchedulerOptions
+scheduler_options(model::InstanceSettings const& settings, PlanLimits const& limits) {
+    auto const wait =
+        settings.prompt_wait_ms != 0 ? settings.prompt_wait_ms : prompt_wait_ms_default;
+    auto const parallel = settings.parallel != 0 ? settings.parallel : limits.sequences_max;
+    return {
+        .waiting_max = waiting_max,
+        .parallel = std::min(parallel, limits.sequences_max),
+        .prompt_wait = std::chrono::milliseconds(wait),
     };
 }
 
@@ -45,6 +60,7 @@ public:
         LoadedModel loaded,
         std::unique_ptr<Chat> chat,
         PlanLimits const& limits,
+        model::InstanceSettings const& settings,
         collective::Group& group,
         EventSink on_event
     )
@@ -52,7 +68,9 @@ public:
         , chat_(std::move(chat))
         , decoder_(loaded_, limits)
         , group_(group)
-        , scheduler_(decoder_, *chat_, group, waiting_max, std::move(on_event)) {}
+        , scheduler_(
+              decoder_, *chat_, group, scheduler_options(settings, limits), std::move(on_event)
+          ) {}
 
     void submit(model::GenerationRequest request) override {
         scheduler_.submit(std::move(request));
@@ -68,8 +86,7 @@ public:
 
     Result<void> stop() override { return scheduler_.end(); }
 
-    [[nodiscard]] Result<Measurement>
-    measure(std::uint32_t prompt_tokens, std::uint32_t answer_tokens) override;
+    [[nodiscard]] Result<Measurement> measure(MeasureOptions const& options) override;
 
     Result<void> follow() override;
     Result<void> warm_up() override;
@@ -81,6 +98,8 @@ public:
 private:
     [[nodiscard]] StepPlan
     arbitrary_plan(std::uint32_t first, std::uint32_t count, bool output) const;
+    Result<void> measure_prompt(std::uint32_t tokens);
+    Result<void> measure_answers(std::uint32_t tokens, std::uint32_t streams);
 
     LoadedModel loaded_; // First: the others use it.
     std::unique_ptr<Chat> chat_;
@@ -127,40 +146,66 @@ Result<void> LoadedEngine::warm_up() {
     auto const prompt = std::min(limits.micro_batch, limits.context_length - 1);
     EXO_TRY(decoder_.execute(arbitrary_plan(0, prompt, true)));
     EXO_TRY(decoder_.execute(arbitrary_plan(prompt, 1, true)));
-    decoder_.clear();
+    decoder_.learn_cache_kind();
+    scheduler_.warmed_up();
     return group_.barrier();
 }
 
-Result<Measurement>
-LoadedEngine::measure(std::uint32_t prompt_tokens, std::uint32_t answer_tokens) {
-    using Clock = std::chrono::steady_clock;
-    auto const& limits = decoder_.limits();
-    EXO_ASSERT(idle() && prompt_tokens > 0 && answer_tokens > 0);
-    EXO_ASSERT(prompt_tokens + answer_tokens <= limits.context_length);
-    auto sampler = Sampler::make({.temperature = 0.0}, limits.vocabulary_size, {}, 0);
-    auto const start = Clock::now();
-    for (std::uint32_t at = 0; at < prompt_tokens;) {
-        auto const count = std::min(limits.tokens_max, prompt_tokens - at);
-        EXO_TRY(scheduler_.run(arbitrary_plan(at, count, at + count == prompt_tokens)));
+Result<void> LoadedEngine::measure_prompt(std::uint32_t tokens) {
+    auto const most = decoder_.limits().tokens_max;
+    for (std::uint32_t at = 0; at < tokens;) {
+        auto const count = std::min(most, tokens - at);
+        auto plan = arbitrary_plan(at, count, at + count == tokens);
+        EXO_TRY(scheduler_.run(plan));
         at += count;
     }
-    auto token = sampler->sample(decoder_.logits((prompt_tokens - 1) % limits.tokens_max));
-    auto const prefilled = Clock::now();
-    for (std::uint32_t i = 0; i < answer_tokens; ++i) {
-        auto plan = arbitrary_plan(i, 1, true);
-        plan.tokens.front().token = token;
-        if (i == 0) {
-            plan.removals = {{.sequence = 0}};
-        }
-        EXO_TRY(scheduler_.run(plan));
-        token = sampler->sample(decoder_.logits(0));
+    auto sampler = Sampler::make({.temperature = 0.0}, decoder_.limits().vocabulary_size, {}, 0);
+    (void)sampler->sample(decoder_.logits((tokens - 1) % most));
+    return {};
+}
+
+// Each step has a token of each stream, as in a batch of requests.
+Result<void> LoadedEngine::measure_answers(std::uint32_t tokens, std::uint32_t streams) {
+    auto sampler = Sampler::make({.temperature = 0.0}, decoder_.limits().vocabulary_size, {}, 0);
+    StepPlan plan;
+    for (std::uint32_t stream = 0; stream < streams; ++stream) {
+        plan.tokens.push_back({
+            .token = static_cast<std::int32_t>(stream) % decoder_.limits().vocabulary_size,
+            .sequence = stream,
+            .output = true,
+        });
     }
+    for (std::uint32_t i = 0; i < tokens; ++i) {
+        EXO_TRY(scheduler_.run(plan));
+        for (std::uint32_t stream = 0; stream < streams; ++stream) {
+            plan.tokens[stream].token = sampler->sample(decoder_.logits(stream));
+            ++plan.tokens[stream].position;
+        }
+        plan.changes.clear();
+    }
+    return {};
+}
+
+Result<Measurement> LoadedEngine::measure(MeasureOptions const& options) {
+    using Clock = std::chrono::steady_clock;
+    auto const& limits = decoder_.limits();
+    EXO_ASSERT(idle() && options.prompt_tokens > 0 && options.answer_tokens > 0);
+    EXO_ASSERT(options.streams > 0 && options.streams <= limits.sequences_max);
+    EXO_ASSERT(options.prompt_tokens <= limits.context_length);
+    EXO_ASSERT(options.answer_tokens * options.streams <= limits.context_length);
+    auto const start = Clock::now();
+    scheduler_.forget();
+    EXO_TRY(measure_prompt(options.prompt_tokens));
+    auto const prefilled = Clock::now();
+    scheduler_.forget();
+    EXO_TRY(measure_answers(options.answer_tokens, options.streams));
     auto const end = Clock::now();
-    scheduler_.forget(0);
+    scheduler_.forget();
     auto const seconds = [](auto time) { return std::chrono::duration<double>(time).count(); };
     return Measurement{
-        .prefill_tokens_per_second = prompt_tokens / seconds(prefilled - start),
-        .decode_tokens_per_second = answer_tokens / seconds(end - prefilled),
+        .prefill_tokens_per_second = options.prompt_tokens / seconds(prefilled - start),
+        .decode_tokens_per_second =
+            options.answer_tokens * options.streams / seconds(end - prefilled),
     };
 }
 
@@ -188,7 +233,7 @@ Result<Program> describe_program(EngineOptions const& options) {
     Program program;
     program.words = fmt::format(
         "exo {}, llama.cpp {}, ggml {}, patches {}, {} of {} layers, {}, shares [{}], context {}, "
-        "micro-batch {}",
+        "micro-batch {}, cache {}, parallel {}",
         EXO_VERSION,
         llama_version(),
         ggml_version(),
@@ -198,7 +243,9 @@ Result<Program> describe_program(EngineOptions const& options) {
         options.sharding == model::Sharding::pipeline ? "pipeline" : "tensor",
         fmt::join(options.shares, ", "),
         options.context_length,
-        resolved.micro_batch
+        resolved.micro_batch,
+        resolved.cache_type == model::CacheType::q8_0 ? "q8_0" : "f16",
+        resolved.parallel
     );
     append(program.identity, as_bytes(program.words));
     append(program.identity, *headers);
@@ -231,12 +278,12 @@ Result<std::unique_ptr<Engine>> load_engine(
     PlanLimits const limits{
         .tokens_max = llama_n_batch(loaded->context.get()),
         .micro_batch = llama_n_ubatch(loaded->context.get()),
-        .sequences_max = resolved.sequences_max,
+        .sequences_max = llama_n_seq_max(loaded->context.get()),
         .vocabulary_size = llama_vocab_n_tokens(llama_model_get_vocab(loaded->model.get())),
         .context_length = llama_n_ctx(loaded->context.get()),
     };
     return std::make_unique<LoadedEngine>(
-        std::move(*loaded), std::move(*chat), limits, group, std::move(on_event)
+        std::move(*loaded), std::move(*chat), limits, options.settings, group, std::move(on_event)
     );
 }
 

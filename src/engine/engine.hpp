@@ -44,8 +44,9 @@ constexpr std::uint32_t context_default_max = 8192;
 constexpr std::uint32_t micro_batch_default = 64;
 // What one step plan holds at most: the time until a cancelled request leaves the batch.
 constexpr std::uint32_t step_tokens_max = 512;
-// Sequences in the running batch; the others wait.
-constexpr std::uint32_t sequences_max = 8;
+// How long a running answer waits for another one's prompt, when the settings do not say: longer
+// than this a stream seems to have stopped.
+constexpr std::uint32_t prompt_wait_ms_default = 200;
 // Requests that wait for a place in the batch; more are refused as unavailable.
 constexpr std::uint32_t waiting_max = 256;
 
@@ -64,9 +65,15 @@ struct LoadProgress {
     std::uint32_t total_layers = 0;
 };
 
+struct MeasureOptions {
+    std::uint32_t prompt_tokens = 0;
+    std::uint32_t answer_tokens = 0; // Of each stream.
+    std::uint32_t streams = 1;       // Answers in one batch.
+};
+
 struct Measurement {
     double prefill_tokens_per_second = 0;
-    double decode_tokens_per_second = 0;
+    double decode_tokens_per_second = 0; // Of all streams.
 };
 
 using EventSink = std::function<void(model::TaskId const&, model::GenerationEvent)>;
@@ -96,11 +103,10 @@ public:
     // Tells the other ranks to return from follow().
     virtual Result<void> stop() = 0;
 
-    // Runs a prompt, and then from an empty cache an answer, of so many tokens, by step plans as a
-    // request would: what llama-bench measures as pp and tg. The tokens are arbitrary. REQUIRES:
-    // idle(), at least one token each, and room for them in the context.
-    [[nodiscard]] virtual Result<Measurement>
-    measure(std::uint32_t prompt_tokens, std::uint32_t answer_tokens) = 0;
+    // Runs a prompt, and then from an empty cache answers, of so many tokens, by step plans as
+    // requests would: what llama-bench measures as pp and tg. The tokens are arbitrary. REQUIRES:
+    // idle(), at least one of each, and room for the prompt or all answers in the context.
+    [[nodiscard]] virtual Result<Measurement> measure(MeasureOptions const& options) = 0;
 
     // The other ranks -------------------------------------------------------------------------
 

@@ -90,8 +90,9 @@ struct GenerationFinished {
     bool operator==(GenerationFinished const&) const = default;
 };
 
-// `code` is the name of a base Errc ("invalid_argument": the request cannot be served as it is,
-// for example a prompt longer than the context; "unavailable": the instance or a node is gone).
+// `code` is the name of a base Errc ("invalid_argument": the request cannot be served as it is;
+// "unavailable": the instance or a node is gone), or "context_length_exceeded" for a prompt longer
+// than the context.
 struct GenerationFailed {
     std::string code;
     std::string message;

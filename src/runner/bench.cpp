@@ -14,17 +14,20 @@ constexpr Duration ready_limit = 10min;
 
 } // namespace
 
-Result<void> bench(ipc::Start start, Measure const& measure) {
+Result<void> bench(ipc::Start start, engine::MeasureOptions const& measure) {
     start.instance_id = model::InstanceId(random_uuid());
     // The context holds what is measured, and no more than that is reserved.
-    start.context_length = measure.prompt_tokens + measure.answer_tokens;
+    start.context_length = measure.prompt_tokens + measure.answer_tokens * measure.streams;
+    start.settings.parallel = measure.streams;
     auto ranks = LocalRanks::spawn(
         {"/proc/self/exe",
          "runner",
          "--measure-prompt",
          std::to_string(measure.prompt_tokens),
          "--measure-generate",
-         std::to_string(measure.answer_tokens)},
+         std::to_string(measure.answer_tokens),
+         "--measure-streams",
+         std::to_string(measure.streams)},
         start
     );
     if (!ranks) {

@@ -5,13 +5,13 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "engine/engine.hpp"
 #include "ipc/messages.hpp"
-#include "runner/session.hpp"
 
 namespace exo::runner {
 
 // Rank 0 prints the numbers as one line of JSON to standard output. `start` is what every rank
 // gets; its rank is set here.
-[[nodiscard]] Result<void> bench(ipc::Start start, Measure const& measure);
+[[nodiscard]] Result<void> bench(ipc::Start start, engine::MeasureOptions const& measure);
 
 } // namespace exo::runner

@@ -24,7 +24,7 @@ struct Arguments {
     std::uint32_t context_length = 0;
     std::uint32_t micro_batch = 0;
     std::uint32_t threads = 0;
-    Measure measure{.prompt_tokens = 512, .answer_tokens = 64};
+    engine::MeasureOptions measure{.prompt_tokens = 512, .answer_tokens = 64, .streams = 1};
 };
 
 void define(CLI::App& app, Arguments& arguments) {
@@ -52,8 +52,11 @@ void define(CLI::App& app, Arguments& arguments) {
         ->check(CLI::PositiveNumber);
     app.add_option("--generate", arguments.measure.answer_tokens, "tokens to measure with")
         ->check(CLI::PositiveNumber);
+    app.add_option("--streams", arguments.measure.streams, "answers to measure in one batch")
+        ->check(CLI::Range(1, 256));
     app.add_option("--measure-prompt", arguments.measure.prompt_tokens)->group("");
     app.add_option("--measure-generate", arguments.measure.answer_tokens)->group("");
+    app.add_option("--measure-streams", arguments.measure.streams)->group("");
 }
 
 void print_refusal(std::string const& reason) {

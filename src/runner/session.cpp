@@ -84,7 +84,7 @@ collective::Digest rank_map_hash(ipc::Start const& start) {
 
 } // namespace
 
-Session::Session(int descriptor, std::optional<Measure> measure)
+Session::Session(int descriptor, std::optional<engine::MeasureOptions> measure)
     : descriptor_(descriptor)
     , channel_(descriptor)
     , measure_(measure) {
@@ -357,7 +357,7 @@ Result<void> Session::obey() {
 }
 
 Result<void> Session::measure() {
-    auto const measured = engine_->measure(measure_->prompt_tokens, measure_->answer_tokens);
+    auto const measured = engine_->measure(*measure_);
     if (!measured) {
         return measured.error();
     }

@@ -23,16 +23,12 @@
 
 namespace exo::runner {
 
-// Instead of serving requests: rank 0 measures, prints the result as a line of JSON, and all end.
-struct Measure {
-    std::uint32_t prompt_tokens = 0;
-    std::uint32_t answer_tokens = 0;
-};
-
 class Session {
 public:
     // Takes ownership of the descriptor: the socket to the node.
-    Session(int descriptor, std::optional<Measure> measure);
+    // `measure`: instead of serving requests rank 0 measures, prints the result as a line of JSON,
+    // and all end.
+    Session(int descriptor, std::optional<engine::MeasureOptions> measure);
     ~Session();
 
     // Returns the exit code: 0 after Shutdown or when the node is gone, 1 after a Fault was sent.
@@ -61,7 +57,7 @@ private:
 
     int const descriptor_;
     ipc::Channel channel_;
-    std::optional<Measure> const measure_;
+    std::optional<engine::MeasureOptions> const measure_;
     Mailbox mailbox_;
     std::deque<ipc::ToRunner> taken_; // Of the mailbox, not looked at yet.
 

@@ -4,75 +4,88 @@
 #include "base/assert.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 namespace exo::engine {
 namespace {
 
-bool generates(SequenceView const& sequence) {
-    return sequence.pending() == 1;
+// Divides the budget; `prompts` from the oldest to the youngest, their counts are set.
+void share_out(
+    std::vector<Chunk>& prompts, std::span<SequenceView const> sequences, std::uint32_t budget
+) {
+    auto const give = [&](Chunk& prompt, std::uint32_t most) {
+        auto const pending = sequences[prompt.index].pending();
+        auto const count = std::min({pending - prompt.count, most, budget});
+        prompt.count += count;
+        budget -= count;
+    };
+    if (prompts.empty()) {
+        return;
+    }
+    give(prompts.front(), budget - budget / 2);
+    std::vector<Chunk*> shortest;
+    for (auto& prompt : std::span(prompts).subspan(1)) {
+        shortest.push_back(&prompt);
+    }
+    std::ranges::sort(shortest, {}, [&](Chunk const* prompt) {
+        return std::pair(sequences[prompt->index].pending(), prompt->index);
+    });
+    shortest.push_back(&prompts.front()); // The oldest takes what is left over.
+    for (auto* const prompt : shortest) {
+        give(*prompt, budget);
+    }
+    std::erase_if(prompts, [](Chunk const& prompt) { return prompt.count == 0; });
 }
 
-// Takes tokens from the last prompt until all outputs (one for each sequence whose pending tokens
-// all go in) are within the last micro-batch.
+// Takes tokens from the youngest prompts until all outputs are within the last micro-batch.
 void fit_outputs(
-    std::vector<Chunk>& chunks, std::span<SequenceView const> sequences, std::uint32_t micro_batch
+    std::vector<Chunk>& prompts,
+    std::span<SequenceView const> sequences,
+    std::uint32_t generating,
+    std::uint32_t micro_batch
 ) {
     for (;;) {
-        std::uint32_t tokens = 0;
-        std::uint32_t outputs = 0;
-        for (auto const& chunk : chunks) {
-            tokens += chunk.count;
-            outputs += chunk.count == sequences[chunk.index].pending() ? 1 : 0;
+        auto tokens = generating;
+        auto outputs = generating;
+        for (auto const& prompt : prompts) {
+            auto const& sequence = sequences[prompt.index];
+            tokens += prompt.count;
+            outputs += prompt.count == sequence.pending() ? sequence.outputs : 0;
         }
         if (tokens == 0 || outputs <= (tokens - 1) % micro_batch + 1) {
             return;
         }
-        auto const longest =
-            std::ranges::find_if(chunks.rbegin(), chunks.rend(), [](Chunk const& c) {
-                return c.count > 1;
-            });
-        EXO_ASSERT(longest != chunks.rend()); // Else there is one token a sequence: they fit.
-        --longest->count;
+        EXO_ASSERT(!prompts.empty()); // Else a micro-batch holds all: it is required.
+        if (--prompts.back().count == 0) {
+            prompts.pop_back();
+        }
     }
 }
 
 } // namespace
 
-Choice choose(std::span<SequenceView const> sequences, PlannerLimits const& limits) {
-    EXO_ASSERT(sequences.size() <= limits.micro_batch);
+std::vector<Chunk> choose(std::span<SequenceView const> sequences, PlannerLimits const& limits) {
     EXO_ASSERT(limits.micro_batch <= limits.step_tokens_max);
-    Choice choice;
-    auto const cells_after = [](std::uint32_t cells, SequenceView const& sequence) {
-        return cells + sequence.cached + (generates(sequence) ? 1 : 0);
-    };
-    auto kept = sequences.size();
-    while (kept > 1 &&
-           std::accumulate(
-               sequences.begin(), sequences.begin() + std::ptrdiff_t(kept), 0u, cells_after
-           ) > limits.cells) {
-        choice.evicted.push_back(--kept);
-    }
-    auto const running = sequences.first(kept);
-    auto const cells_used = std::accumulate(running.begin(), running.end(), 0u, cells_after);
-    auto free = limits.cells > cells_used ? limits.cells - cells_used : 0;
-    auto budget = limits.step_tokens_max;
-    for (std::size_t i = 0; i < running.size(); ++i) {
-        if (generates(running[i])) {
-            choice.chunks.push_back({i, 1});
-            --budget;
+    std::vector<Chunk> chunks;
+    std::vector<Chunk> prompts;
+    std::uint32_t generating = 0;
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+        if (sequences[i].generates()) {
+            chunks.push_back({i, sequences[i].outputs});
+            generating += sequences[i].outputs;
+        } else if (!sequences[i].waits) {
+            prompts.push_back({i, 0});
         }
     }
-    for (std::size_t i = 0; i < running.size(); ++i) {
-        auto const count = std::min({running[i].pending(), budget, free});
-        if (!generates(running[i]) && count > 0) {
-            choice.chunks.push_back({i, count});
-            budget -= count;
-            free -= count;
-        }
+    EXO_ASSERT(generating <= limits.cells && generating <= limits.micro_batch);
+    auto budget = std::min(limits.step_tokens_max, limits.cells) - generating;
+    if (generating > 0) {
+        budget = std::min(budget, limits.prompt_tokens_max);
     }
-    fit_outputs(choice.chunks, running, limits.micro_batch);
-    return choice;
+    share_out(prompts, sequences, budget);
+    fit_outputs(prompts, sequences, generating, limits.micro_batch);
+    chunks.insert(chunks.end(), prompts.begin(), prompts.end());
+    return chunks;
 }
 
 } // namespace exo::engine

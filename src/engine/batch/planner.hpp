@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which tokens of which sequences go into the next step. Sequences that generate come first, one
-// token each, so that a long prompt does not stop them; prompts share what is left, oldest first.
-// Pure.
+// Which tokens of which sequences go into the next step. Sequences that generate come first, so
+// that no prompt stops them; prompts share a budget. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +10,27 @@
 
 namespace exo::engine {
 
-// A sequence: `total` tokens are known, the first `cached` of them are in the cache.
-// Invariant: cached < total.
+// A sequence: `total` tokens are known, the first `cached` of them are in the cache, and logits are
+// wanted after each of the last `outputs`. Invariant: cached + outputs <= total.
 struct SequenceView {
     std::uint32_t cached = 0;
     std::uint32_t total = 0;
+    std::uint32_t outputs = 1;
+    bool waits = false; // Gets nothing in this step.
 
     [[nodiscard]] std::uint32_t pending() const { return total - cached; }
+
+    // Nothing but what the next tokens are chosen from is left.
+    [[nodiscard]] bool generates() const { return !waits && pending() == outputs; }
 
     bool operator==(SequenceView const&) const = default;
 };
 
 struct PlannerLimits {
     std::uint32_t step_tokens_max = 0;
-    std::uint32_t micro_batch = 0; // At least as many as there can be sequences.
-    std::uint32_t cells = 0;       // Of the cache, for all sequences.
+    std::uint32_t prompt_tokens_max = 0; // In a step in which other sequences generate.
+    std::uint32_t micro_batch = 0;
+    std::uint32_t cells = 0; // Free for this step.
 };
 
 // The next `count` tokens of the sequence with that index.
@@ -36,14 +41,11 @@ struct Chunk {
     bool operator==(Chunk const&) const = default;
 };
 
-struct Choice {
-    std::vector<Chunk> chunks;
-    // These lose their cache so that the others fit, and begin anew later: the youngest first.
-    std::vector<std::size_t> evicted;
-};
-
-// `sequences` from the oldest to the youngest; the oldest alone always fits. The choice is never
-// empty if there is a sequence.
-[[nodiscard]] Choice choose(std::span<SequenceView const> sequences, PlannerLimits const& limits);
+// `sequences` from the oldest to the youngest. All outputs are within the last micro-batch of the
+// step. Of the prompts' budget the oldest gets half at least, so that none waits forever; the rest
+// goes to those with the least to do, so that a short prompt overtakes a long one.
+// REQUIRES: cells, a micro-batch and the step hold all tokens of the sequences that generate.
+[[nodiscard]] std::vector<Chunk>
+choose(std::span<SequenceView const> sequences, PlannerLimits const& limits);
 
 } // namespace exo::engine

@@ -7,11 +7,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace exo::engine {
 namespace {
+
+// As the APIs call it (model/generation.hpp); no Errc, for only a caller of those can mend it.
+constexpr char const* context_length_exceeded = "context_length_exceeded";
 
 TimePoint now() {
     return std::chrono::time_point_cast<Duration>(std::chrono::steady_clock::now());
@@ -28,36 +30,43 @@ Scheduler::Scheduler(
     Decoder& decoder,
     Chat const& chat,
     collective::Group& group,
-    std::size_t waiting_max,
+    SchedulerOptions options,
     EventSink on_event
 )
     : decoder_(decoder)
     , chat_(chat)
     , group_(group)
-    , waiting_max_(waiting_max)
-    , on_event_(std::move(on_event)) {
-    for (std::uint32_t i = decoder.limits().sequences_max; i > 0; --i) {
-        slots_.push_back(i - 1);
-    }
-}
+    , options_(options)
+    , on_event_(std::move(on_event))
+    , batch_(decoder.limits(), options.parallel) {}
 
 void Scheduler::submit(model::GenerationRequest request) {
-    auto refuse = [&](Error const& error) {
-        on_event_(request.task_id, model::GenerationFailed{to_string(error.code()), error.text()});
-    };
-    if (waiting_.size() >= waiting_max_) {
-        refuse({Errc::unavailable, fmt::format("{} requests wait already", waiting_.size())});
+    if (batch_.waiting() >= options_.waiting_max) {
+        fail(
+            request.task_id,
+            to_string(Errc::unavailable),
+            fmt::format("{} requests wait already", batch_.waiting())
+        );
         return;
     }
-    auto sequence = prepare(request);
-    if (!sequence) {
-        refuse(sequence.error());
+    auto prepared = prepare(request);
+    if (!prepared) {
+        auto const& error = prepared.error();
+        auto const code =
+            error.code() == Errc::limit ? context_length_exceeded : to_string(error.code());
+        fail(request.task_id, code, error.text());
         return;
     }
-    waiting_.push_back(std::move(*sequence));
+    if (prepared->request.answer_max == 0) {
+        finish(prepared->request, model::FinishReason::length);
+        return;
+    }
+    auto const id = batch_.add(std::move(prepared->prompt));
+    requests_.emplace(id, std::move(prepared->request));
 }
 
-Result<Scheduler::SequencePtr> Scheduler::prepare(model::GenerationRequest const& request) const {
+// Error limit: longer than the context.
+Result<Scheduler::Prepared> Scheduler::prepare(model::GenerationRequest const& request) const {
     auto prompt = chat_.render(request.messages);
     if (!prompt) {
         return prompt.error();
@@ -69,7 +78,7 @@ Result<Scheduler::SequencePtr> Scheduler::prepare(model::GenerationRequest const
     }
     if (count > limits.context_length) {
         return Error(
-            Errc::invalid_argument,
+            Errc::limit,
             fmt::format(
                 "the prompt has {} tokens, and the context of this instance holds {}",
                 count,
@@ -90,164 +99,87 @@ Result<Scheduler::SequencePtr> Scheduler::prepare(model::GenerationRequest const
     stops.insert(stops.end(), prompt->stops.begin(), prompt->stops.end());
     // One token more than there is room for: the last one needs no cell.
     auto const room = limits.context_length - count + 1;
-    return std::make_unique<Sequence>(Sequence{
-        .task_id = request.task_id,
-        .tokens = std::move(prompt->tokens),
-        .prompt_count = count,
-        .answer_max = std::min(request.max_tokens.value_or(room), room),
-        .sampler = std::move(*sampler),
-        .text = AnswerText(std::move(stops)),
-    });
+    return Prepared{
+        .request =
+            {.task_id = request.task_id,
+             .prompt_count = count,
+             .answer_max = std::min(request.max_tokens.value_or(room), room),
+             .sampler = std::move(*sampler),
+             .text = AnswerText(std::move(stops))},
+        .prompt = std::move(prompt->tokens),
+    };
 }
 
 void Scheduler::cancel(model::TaskId const& task_id) {
-    auto const is_it = [&](SequencePtr const& sequence) { return sequence->task_id == task_id; };
-    std::erase_if(waiting_, is_it);
-    if (auto found = std::ranges::find_if(running_, is_it); found != running_.end()) {
-        free_slot(**found);
-        running_.erase(found);
+    auto const found = std::ranges::find_if(requests_, [&](auto const& entry) {
+        return entry.second.task_id == task_id;
+    });
+    if (found != requests_.end()) {
+        batch_.remove(found->first);
+        requests_.erase(found);
     }
 }
 
 void Scheduler::abandon(Error const& error) {
-    for (auto& sequence : std::exchange(running_, {})) {
-        free_slot(*sequence);
-        on_event_(
-            sequence->task_id, model::GenerationFailed{to_string(error.code()), error.text()}
-        );
-    }
-    for (auto& sequence : std::exchange(waiting_, {})) {
-        on_event_(
-            sequence->task_id, model::GenerationFailed{to_string(error.code()), error.text()}
-        );
-    }
-}
-
-void Scheduler::free_slot(Sequence const& sequence) {
-    removals_.push_back({.sequence = sequence.slot});
-    slots_.push_back(sequence.slot);
-}
-
-// In order of arrival, as far as slots and cells go: what is known of all running sequences and the
-// new one must fit. What they will still generate is not counted; if it does not fit, the youngest
-// is evicted.
-void Scheduler::admit() {
-    auto cells = std::accumulate(
-        running_.begin(),
-        running_.end(),
-        std::size_t{0},
-        [](std::size_t sum, auto const& sequence) { return sum + sequence->tokens.size(); }
-    );
-    while (!waiting_.empty() && !slots_.empty()) {
-        auto& next = waiting_.front();
-        if (next->answer_max == 0) {
-            finish(*next, model::FinishReason::length);
-            waiting_.pop_front();
-            continue;
-        }
-        cells += next->tokens.size();
-        if (!running_.empty() && cells > decoder_.limits().context_length) {
-            return;
-        }
-        next->slot = slots_.back();
-        slots_.pop_back();
-        if (next->started == TimePoint{}) {
-            next->started = now();
-        }
-        running_.push_back(std::move(next));
-        waiting_.pop_front();
-    }
-}
-
-void Scheduler::evict(std::vector<std::size_t> const& indices) {
-    for (auto const index : indices) { // The youngest first, so that the order is kept.
-        auto& sequence = running_[index];
-        free_slot(*sequence);
-        sequence->cached = 0;
-        waiting_.push_front(std::move(sequence));
-        running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(index));
+    for (auto const& [id, request] : std::exchange(requests_, {})) {
+        batch_.remove(id);
+        fail(request.task_id, to_string(error.code()), error.text());
     }
 }
 
 Result<void> Scheduler::step() {
-    EXO_ASSERT(!idle());
-    admit();
-    if (running_.empty()) {
-        return {}; // All that waited wanted no token.
-    }
-    std::vector<SequenceView> views;
-    for (auto const& sequence : running_) {
-        views.push_back({sequence->cached, static_cast<std::uint32_t>(sequence->tokens.size())});
-    }
-    auto const& limits = decoder_.limits();
-    auto const choice = choose(
-        views,
-        {.step_tokens_max = limits.tokens_max,
-         .micro_batch = limits.micro_batch,
-         .cells = limits.context_length}
-    );
-    evict(choice.evicted);
-    auto const plan = make_plan(choice.chunks);
-    EXO_TRY(run(plan));
-    take_outputs(choice.chunks, plan.tokens.size());
+    auto const prompt_tokens = cost_.prompt_tokens_within(options_.prompt_wait);
+    auto step = batch_.next(prompt_tokens, [&](std::uint32_t slot) {
+        return decoder_.first_position(slot);
+    });
+    auto const start = now();
+    note_start(step);
+    EXO_TRY(run(step.plan));
+    report_prefill(step);
+    take_outputs(step);
+    cost_.note(step.prompt_tokens, now() - start);
     return {};
 }
 
-// The outputs are the last tokens of the plan, in the order of the chunks.
-void Scheduler::take_outputs(std::vector<Chunk> const& chunks, std::size_t plan_tokens) {
-    std::vector<Sequence*> outputs;
-    for (auto const& chunk : chunks) {
-        auto& sequence = *running_[chunk.index];
-        sequence.cached += chunk.count;
-        if (sequence.cached == sequence.tokens.size()) {
-            outputs.push_back(&sequence);
-        }
-        if (sequence.answer_count() == 0) { // Not when an evicted one begins anew.
-            report_prefill(sequence);
+void Scheduler::note_start(Step const& step) {
+    for (auto const id : step.sequences) {
+        auto& request = requests_.at(id);
+        if (request.started == TimePoint{}) {
+            request.started = now();
+            request.reused = batch_.sequence(id).reused;
         }
     }
-    auto index = plan_tokens - outputs.size();
-    std::vector<Sequence*> ended;
-    for (auto* const sequence : outputs) {
-        auto const token = sequence->sampler.sample(decoder_.logits(index++));
-        if (take_token(*sequence, token)) {
-            ended.push_back(sequence);
-        }
-    }
-    std::erase_if(running_, [&](SequencePtr const& sequence) {
-        bool const gone = std::ranges::find(ended, sequence.get()) != ended.end();
-        if (gone) {
-            free_slot(*sequence);
-        }
-        return gone;
-    });
 }
 
-// First all tokens without an output, then the last ones of complete sequences: so all outputs are
-// in the last micro-batch, in the order of the chunks.
-StepPlan Scheduler::make_plan(std::vector<Chunk> const& chunks) {
-    StepPlan plan;
+void Scheduler::report_prefill(Step const& step) {
+    for (auto const id : step.sequences) {
+        auto const& request = requests_.at(id);
+        if (request.answer_count == 0) { // Not when a paused one begins anew.
+            on_event_(
+                request.task_id,
+                model::PrefillProgress{batch_.sequence(id).cached, request.prompt_count}
+            );
+        }
+    }
+}
+
+void Scheduler::take_outputs(Step const& step) {
+    for (auto const& output : step.outputs) {
+        auto& request = requests_.at(output.sequence);
+        auto const token = request.sampler.sample(decoder_.logits(output.first));
+        if (take_token(request, token)) {
+            batch_.remove(output.sequence);
+            requests_.erase(output.sequence);
+        } else {
+            batch_.accept(output.sequence, /*drafts_kept=*/0, token);
+        }
+    }
+}
+
+Result<void> Scheduler::run(StepPlan& plan) {
     plan.number = decoder_.next_number();
-    plan.removals = std::exchange(removals_, {});
-    std::vector<PlanToken> outputs;
-    for (auto const& chunk : chunks) {
-        auto const& sequence = *running_[chunk.index];
-        for (auto i = sequence.cached; i < sequence.cached + chunk.count; ++i) {
-            bool const output = i + 1 == sequence.tokens.size();
-            auto& list = output ? outputs : plan.tokens;
-            list.push_back({
-                .token = sequence.tokens[i],
-                .position = static_cast<std::int32_t>(i),
-                .sequence = sequence.slot,
-                .output = output,
-            });
-        }
-    }
-    plan.tokens.insert(plan.tokens.end(), outputs.begin(), outputs.end());
-    return plan;
-}
-
-Result<void> Scheduler::run(StepPlan const& plan) {
+    auto const late = batch_.take_changes(); // None, if the batch made the plan.
+    plan.changes.insert(plan.changes.end(), late.begin(), late.end());
     if (group_.size() > 1) {
         auto const bytes = encode(plan);
         for (std::uint32_t rank = 1; rank < group_.size(); ++rank) {
@@ -258,69 +190,71 @@ Result<void> Scheduler::run(StepPlan const& plan) {
 }
 
 Result<void> Scheduler::end() {
-    StepPlan plan;
-    plan.kind = StepPlan::Kind::end;
-    plan.number = decoder_.next_number();
+    StepPlan plan{.kind = StepPlan::Kind::end};
     return run(plan);
 }
 
-void Scheduler::report_prefill(Sequence const& sequence) {
-    on_event_(sequence.task_id, model::PrefillProgress{sequence.cached, sequence.prompt_count});
-}
-
-bool Scheduler::take_token(Sequence& sequence, std::int32_t token) {
-    if (sequence.answer_count() == 0) {
-        sequence.first_token = now();
+bool Scheduler::take_token(Request& request, std::int32_t token) {
+    if (request.answer_count == 0) {
+        request.first_token = now();
     }
     if (chat_.ends_answer(token)) {
-        say(sequence, sequence.text.flush());
-        finish(sequence, model::FinishReason::stop);
+        say(request, request.text.flush());
+        finish(request, model::FinishReason::stop);
         return true;
     }
-    sequence.tokens.push_back(token);
-    ++sequence.tokens_unsaid;
-    auto shown = sequence.text.push(chat_.piece(token));
-    say(sequence, std::move(shown.text));
+    ++request.answer_count;
+    ++request.tokens_unsaid;
+    auto shown = request.text.push(chat_.piece(token));
+    say(request, std::move(shown.text));
     if (shown.stopped) {
-        finish(sequence, model::FinishReason::stop);
+        finish(request, model::FinishReason::stop);
         return true;
     }
-    if (sequence.answer_count() >= sequence.answer_max) {
-        say(sequence, sequence.text.flush());
-        finish(sequence, model::FinishReason::length);
+    if (request.answer_count >= request.answer_max) {
+        say(request, request.text.flush());
+        finish(request, model::FinishReason::length);
         return true;
     }
     return false;
 }
 
-void Scheduler::say(Sequence& sequence, std::string text) {
+void Scheduler::say(Request& request, std::string text) {
     if (text.empty()) {
         return;
     }
     on_event_(
-        sequence.task_id,
+        request.task_id,
         model::TokenDelta{
-            .number = sequence.deltas++,
+            .number = request.deltas++,
             .text = std::move(text),
-            .token_count = std::exchange(sequence.tokens_unsaid, 0),
+            .token_count = std::exchange(request.tokens_unsaid, 0),
         }
     );
 }
 
-void Scheduler::finish(Sequence& sequence, model::FinishReason reason) {
-    auto const answer = sequence.answer_count();
+void Scheduler::finish(Request& request, model::FinishReason reason) {
+    auto const answer = request.answer_count;
     model::GenerationFinished finished{
         .finish_reason = reason,
-        .usage = {.prompt_tokens = sequence.prompt_count, .completion_tokens = answer},
+        .usage =
+            {.prompt_tokens = request.prompt_count,
+             .completion_tokens = answer,
+             .cached_tokens = request.reused},
     };
-    if (sequence.first_token != TimePoint{}) {
-        finished.stats.prompt_tokens_per_second =
-            per_second(sequence.prompt_count, sequence.first_token - sequence.started);
+    if (request.first_token != TimePoint{}) {
+        finished.stats.prompt_tokens_per_second = per_second(
+            request.prompt_count - request.reused, request.first_token - request.started
+        );
         // The first token comes with the prompt.
         finished.stats.generation_tokens_per_second =
-            per_second(answer > 0 ? answer - 1 : 0, now() - sequence.first_token);
+            per_second(answer > 0 ? answer - 1 : 0, now() - request.first_token);
     }
-    on_event_(sequence.task_id, finished);
+    on_event_(request.task_id, finished);
+}
+
+void Scheduler::fail(model::TaskId const& task_id, std::string code, std::string text) {
+    on_event_(task_id, model::GenerationFailed{std::move(code), std::move(text)});
 }
 
 } // namespace exo::engine

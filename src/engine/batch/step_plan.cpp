@@ -10,8 +10,8 @@
 namespace exo::engine {
 namespace {
 
-constexpr std::uint8_t version = 1;
-constexpr std::size_t removal_bytes = 12;
+constexpr std::uint8_t version = 2;
+constexpr std::size_t change_bytes = 13;
 constexpr std::size_t token_bytes = 13;
 
 template <std::integral T>
@@ -58,8 +58,57 @@ private:
     bool whole_ = true;
 };
 
+// The place in the variant is the kind on the wire.
+static_assert(std::is_same_v<std::variant_alternative_t<0, CacheChange>, CacheRemoval>);
+static_assert(std::is_same_v<std::variant_alternative_t<1, CacheChange>, CacheCopy>);
+
+void put_change(Bytes& to, CacheRemoval const& removal) {
+    put(to, removal.sequence);
+    put(to, removal.from);
+    put(to, removal.to);
+}
+
+void put_change(Bytes& to, CacheCopy const& copy) {
+    put(to, copy.sequence);
+    put(to, copy.source);
+    put(to, copy.to);
+}
+
 Error malformed(std::string text) {
     return {Errc::protocol, "step plan: " + std::move(text)};
+}
+
+Result<CacheChange> get_change(Reader& reader) {
+    auto const kind = reader.get<std::uint8_t>();
+    auto const sequence = reader.get<std::uint32_t>();
+    if (kind == 0) {
+        auto const from = reader.get<std::int32_t>();
+        return CacheChange(CacheRemoval{sequence, from, reader.get<std::int32_t>()});
+    }
+    if (kind == 1) {
+        auto const source = reader.get<std::uint32_t>();
+        return CacheChange(CacheCopy{sequence, source, reader.get<std::int32_t>()});
+    }
+    return malformed(fmt::format("cache change of kind {}", kind));
+}
+
+Result<void> validate_change(CacheRemoval const& removal, PlanLimits const& limits) {
+    if (removal.sequence >= limits.sequences_max || removal.from < 0 || removal.to < -1) {
+        return malformed(fmt::format(
+            "removal of [{}, {}) from sequence {}", removal.from, removal.to, removal.sequence
+        ));
+    }
+    return {};
+}
+
+Result<void> validate_change(CacheCopy const& copy, PlanLimits const& limits) {
+    if (copy.sequence >= limits.sequences_max || copy.source >= limits.sequences_max ||
+        copy.sequence == copy.source || copy.to == 0 || copy.to < -1) {
+        return malformed(fmt::format(
+            "copy of [0, {}) from sequence {} to {}", copy.to, copy.source, copy.sequence
+        ));
+    }
+    return {};
 }
 
 Result<void> validate_token(PlanToken const& token, PlanLimits const& limits) {
@@ -81,15 +130,14 @@ Result<void> validate_token(PlanToken const& token, PlanLimits const& limits) {
 
 Bytes encode(StepPlan const& plan) {
     Bytes bytes;
-    bytes.reserve(18 + plan.removals.size() * removal_bytes + plan.tokens.size() * token_bytes);
+    bytes.reserve(18 + plan.changes.size() * change_bytes + plan.tokens.size() * token_bytes);
     put(bytes, version);
     put(bytes, static_cast<std::uint8_t>(plan.kind));
     put(bytes, plan.number);
-    put(bytes, static_cast<std::uint32_t>(plan.removals.size()));
-    for (auto const& removal : plan.removals) {
-        put(bytes, removal.sequence);
-        put(bytes, removal.from);
-        put(bytes, removal.to);
+    put(bytes, static_cast<std::uint32_t>(plan.changes.size()));
+    for (auto const& change : plan.changes) {
+        put(bytes, static_cast<std::uint8_t>(change.index()));
+        std::visit([&](auto const& each) { put_change(bytes, each); }, change);
     }
     put(bytes, static_cast<std::uint32_t>(plan.tokens.size()));
     for (auto const& token : plan.tokens) {
@@ -113,11 +161,13 @@ Result<StepPlan> decode_step_plan(BytesView bytes) {
     }
     plan.kind = static_cast<StepPlan::Kind>(kind);
     plan.number = reader.get<std::uint64_t>();
-    plan.removals.resize(reader.count(removal_bytes));
-    for (auto& removal : plan.removals) {
-        removal.sequence = reader.get<std::uint32_t>();
-        removal.from = reader.get<std::int32_t>();
-        removal.to = reader.get<std::int32_t>();
+    plan.changes.resize(reader.count(change_bytes));
+    for (auto& change : plan.changes) {
+        auto const got = get_change(reader);
+        if (!got) {
+            return got.error();
+        }
+        change = *got;
     }
     plan.tokens.resize(reader.count(token_bytes));
     for (auto& token : plan.tokens) {
@@ -143,12 +193,9 @@ Result<void> validate(StepPlan const& plan, PlanLimits const& limits, std::uint6
     if (plan.kind == StepPlan::Kind::end) {
         return {};
     }
-    for (auto const& removal : plan.removals) {
-        if (removal.sequence >= limits.sequences_max || removal.from < 0 || removal.to < -1) {
-            return malformed(fmt::format(
-                "removal of [{}, {}) from sequence {}", removal.from, removal.to, removal.sequence
-            ));
-        }
+    for (auto const& change : plan.changes) {
+        EXO_TRY(std::visit([&](auto const& each) { return validate_change(each, limits); }, change)
+        );
     }
     if (plan.tokens.empty() || plan.tokens.size() > limits.tokens_max) {
         return malformed(

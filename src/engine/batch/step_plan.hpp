@@ -3,9 +3,10 @@
 // What all ranks do in one step: changes of the cache, then one decode. Rank 0 decides, the others
 // check and obey. Pure.
 //
-// On the wire (version 1), integers little-endian:
+// On the wire (version 2), integers little-endian:
 //     u8 version, u8 kind (0 decode, 1 end), u64 number,
-//     u32 count of removals, each: u32 sequence, i32 from, i32 to
+//     u32 count of cache changes, each: u8 kind (0 removal, 1 copy), u32 sequence,
+//         a removal: i32 from, i32 to; a copy: u32 source, i32 to
 //     u32 count of tokens, each: i32 token, i32 position, u32 sequence, u8 output
 #pragma once
 
@@ -13,11 +14,12 @@
 #include "base/result.hpp"
 
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 namespace exo::engine {
 
-// Cells of a sequence at positions [from, to) become free; `to` -1: all from `from` on.
+// A sequence gives up its cells at positions [from, to); `to` -1: all from `from` on.
 struct CacheRemoval {
     std::uint32_t sequence = 0;
     std::int32_t from = 0;
@@ -25,6 +27,18 @@ struct CacheRemoval {
 
     bool operator==(CacheRemoval const&) const = default;
 };
+
+// A sequence that has no cells shares those of `source` at positions [0, to); `to` -1: all. No
+// bytes move: the cells belong to both from now on.
+struct CacheCopy {
+    std::uint32_t sequence = 0;
+    std::uint32_t source = 0;
+    std::int32_t to = -1;
+
+    bool operator==(CacheCopy const&) const = default;
+};
+
+using CacheChange = std::variant<CacheRemoval, CacheCopy>;
 
 struct PlanToken {
     std::int32_t token = 0;
@@ -39,8 +53,8 @@ struct StepPlan {
     enum class Kind : std::uint8_t { decode, end };
 
     Kind kind = Kind::decode;
-    std::uint64_t number = 0; // Counts from 0 without gaps.
-    std::vector<CacheRemoval> removals;
+    std::uint64_t number = 0;         // Counts from 0 without gaps.
+    std::vector<CacheChange> changes; // In this order, before the decode.
     std::vector<PlanToken> tokens;
 
     bool operator==(StepPlan const&) const = default;

@@ -2,6 +2,7 @@
 #include "engine/load/loader.hpp"
 
 #include "base/assert.hpp"
+#include "engine/load/sequence_limit.hpp"
 
 #include <fmt/core.h>
 
@@ -172,7 +173,8 @@ llama_context_params context_parameters(LoadOptions const& options, ModelFiles c
     parameters.n_ctx = std::max(wish, context_min);
     parameters.n_batch = options.step_tokens_max;
     parameters.n_ubatch = std::min(options.micro_batch, options.step_tokens_max);
-    parameters.n_seq_max = options.sequences_max;
+    auto const type = options.cache_type == model::CacheType::q8_0 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16;
+    parameters.type_k = parameters.type_v = type;
     parameters.n_threads = parameters.n_threads_batch = static_cast<std::int32_t>(options.threads);
     parameters.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED; // Tensor mode demands it.
     parameters.kv_unified = true; // One pool of cells: a lone sequence may use all of them.
@@ -274,6 +276,18 @@ Result<Outline> outline_model(LoadOptions const& options, collective::Group* gro
     outline.cluster = std::move(*cluster);
     EXO_TRY(load_header(options, *shares, outline));
     outline.parameters = context_parameters(options, *outline.files);
+    auto const sequences = sequence_limit(
+        outline.model.get(),
+        *outline.cluster,
+        options.ranks,
+        outline.parameters,
+        options.parallel,
+        *outline.log
+    );
+    if (!sequences) {
+        return sequences.error();
+    }
+    outline.parameters.n_seq_max = *sequences;
     auto rehearsal = rehearse(
         outline.model.get(), *outline.cluster, options.ranks, outline.parameters, *outline.log
     );

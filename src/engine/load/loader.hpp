@@ -11,6 +11,7 @@
 #include "engine/load/reader.hpp"
 #include "engine/load/rehearsal.hpp"
 #include "model/instance.hpp"
+#include "model/settings.hpp"
 
 #include <llama-cpp.h>
 
@@ -30,7 +31,8 @@ struct LoadOptions {
     std::uint32_t context_default_max = 0;
     std::uint32_t micro_batch = 0;
     std::uint32_t step_tokens_max = 0;
-    std::uint32_t sequences_max = 0;
+    std::uint32_t parallel = 0; // Sequences at a time; 0: as cells and memory allow.
+    model::CacheType cache_type = model::CacheType::f16;
     std::uint32_t threads = 1;
 };
 

@@ -92,7 +92,7 @@ Bytes logits_of(
          .context_length = 256,
          .micro_batch = 64,
          .step_tokens_max = 128,
-         .sequences_max = 4},
+         .parallel = 4},
         &group
     );
     if (!outline) {

@@ -108,7 +108,7 @@ TEST_F(RunnerTest, the_context_limits_prompt_and_answer) {
     }
     auto answer = ask(*ranks, request("long prompt", longer));
     ASSERT_TRUE(answer.failed.has_value());
-    EXPECT_EQ(answer.failed->code, "invalid_argument");
+    EXPECT_EQ(answer.failed->code, "context_length_exceeded");
     EXPECT_NE(answer.failed->message.find("256"), std::string::npos) << answer.failed->message;
 
     // An answer that has begun already, so that little room is left.

@@ -10,7 +10,7 @@ StepPlan example() {
     return {
         .kind = StepPlan::Kind::decode,
         .number = 0x0102,
-        .removals = {{.sequence = 3, .from = 0, .to = -1}},
+        .changes = {CacheRemoval{.sequence = 3}, CacheCopy{.sequence = 3, .source = 1, .to = 5}},
         .tokens =
             {{.token = 7, .position = 0, .sequence = 1},
              {.token = 300, .position = 1, .sequence = 1, .output = true}},
@@ -28,13 +28,18 @@ PlanLimits const limits{
 TEST(StepPlan, encoding_is_the_documented_one) {
     EXPECT_EQ(
         to_hex(encode(example())),
-        "01"
+        "02"
         "00"
         "0201000000000000"
-        "01000000"
+        "02000000"
+        "00"
         "03000000"
         "00000000"
         "ffffffff"
+        "01"
+        "03000000"
+        "01000000"
+        "05000000"
         "02000000"
         "07000000"
         "00000000"
@@ -66,9 +71,10 @@ TEST(StepPlan, surplus_bytes_unknown_versions_kinds_and_flags_are_errors) {
     auto longer = encode(example());
     longer.push_back(0);
     EXPECT_FALSE(decode_step_plan(longer).has_value());
-    for (std::size_t const at : {std::size_t{0}, std::size_t{1}, encode(example()).size() - 1}) {
+    auto const last = encode(example()).size() - 1;
+    for (std::size_t const at : {std::size_t{0}, std::size_t{1}, std::size_t{14}, last}) {
         auto bytes = encode(example());
-        bytes[at] = 2;
+        bytes[at] = 3;
         EXPECT_FALSE(decode_step_plan(bytes).has_value()) << at;
     }
 }
@@ -99,8 +105,18 @@ TEST(StepPlan, what_llama_cpp_would_abort_on_is_refused) {
     EXPECT_TRUE(refused([](StepPlan& plan) { plan.tokens[0].position = 16; }));
     EXPECT_TRUE(refused([](StepPlan& plan) { plan.tokens[0].position = -1; }));
     EXPECT_TRUE(refused([](StepPlan& plan) { plan.tokens[0].sequence = 4; }));
-    EXPECT_TRUE(refused([](StepPlan& plan) { plan.removals[0].sequence = 4; }));
-    EXPECT_TRUE(refused([](StepPlan& plan) { plan.removals[0].from = -1; }));
+    for (auto const& change : std::vector<CacheChange>{
+             CacheRemoval{.sequence = 4},
+             CacheRemoval{.sequence = 0, .from = -1},
+             CacheRemoval{.sequence = 0, .from = 0, .to = -2},
+             CacheCopy{.sequence = 4, .source = 0},
+             CacheCopy{.sequence = 0, .source = 4},
+             CacheCopy{.sequence = 1, .source = 1},
+             CacheCopy{.sequence = 0, .source = 1, .to = 0},
+             CacheCopy{.sequence = 0, .source = 1, .to = -2},
+         }) {
+        EXPECT_TRUE(refused([&](StepPlan& plan) { plan.changes.push_back(change); }));
+    }
 }
 
 TEST(StepPlan, outputs_before_the_last_micro_batch_are_refused) {

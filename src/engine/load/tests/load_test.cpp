@@ -144,7 +144,7 @@ protected:
             .context_length = 1024,
             .micro_batch = 64,
             .step_tokens_max = 128,
-            .sequences_max = 4,
+            .parallel = 4,
         };
     }
 };
