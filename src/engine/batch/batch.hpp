@@ -57,7 +57,7 @@ struct Step {
     StepPlan plan;                     // Without a number.
     std::vector<SequenceId> sequences; // That have tokens in the plan.
     std::vector<StepOutput> outputs;
-    std::uint32_t prompt_tokens = 0; // Of those that do not generate yet.
+    std::uint32_t prompt_tokens = 0; // Of those that do not generate yet; the rest is answers.
 };
 
 class Batch {

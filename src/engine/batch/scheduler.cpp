@@ -137,7 +137,9 @@ Result<void> Scheduler::step() {
     EXO_TRY(run(step.plan));
     report_prefill(step);
     take_outputs(step);
-    cost_.note(step.prompt_tokens, now() - start);
+    if (step.prompt_tokens < step.plan.tokens.size()) { // Somebody had to wait for the prompts.
+        cost_.note(step.prompt_tokens, now() - start);
+    }
     return {};
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tokens of prompts add to the time of a step, learned from the steps that were: it says
-// how many of them a step may hold so that those who generate do not wait long. Pure.
+// What the tokens of prompts add to the time of a step in which others generate, learned from such
+// steps: it says how many of them a step may hold so that nobody waits long. Steps of prompts alone
+// teach nothing: the ranks of a pipeline overlap in long ones, which makes them cheaper. Pure.
 #pragma once
 
 #include "base/time.hpp"
@@ -12,7 +13,7 @@ namespace exo::engine {
 
 class StepCost {
 public:
-    // A step that computed `prompt_tokens` of prompts (0: only answers) took `time`.
+    // A step of answers and `prompt_tokens` of prompts (0: none) took `time`.
     void note(std::uint32_t prompt_tokens, Duration time);
 
     // How many tokens of prompts add at most `wait` to a step; at least 1. As long as nothing is

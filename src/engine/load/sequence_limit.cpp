@@ -8,25 +8,16 @@
 namespace exo::engine {
 namespace {
 
-// llama.cpp's LLAMA_MAX_SEQ, which its interface only gives through llama_max_parallel_sequences().
-std::uint32_t most_of_llama() {
-    return static_cast<std::uint32_t>(llama_max_parallel_sequences());
-}
-
-// Cells for each sequence that may run; a question with a short answer.
+// For each sequence there should be so many: a short question and its answer.
 constexpr std::uint32_t cells_per_sequence = 32;
-// Recurrent states may take this part of the size of the weights ...
+// Logits may take this part of the size of a rank's weights, recurrent states this part of all.
+constexpr std::uint64_t weights_per_logits = 16;
 constexpr std::uint64_t weights_per_states = 8;
-// ... or these many their size.
-constexpr std::uint32_t states_min = 4;
+// Even on a tiny model, these many sequences.
+constexpr std::uint64_t sequences_min = 4;
 
-struct Sizes {
-    std::uint64_t weights = 0;
-    std::uint64_t cache = 0;
-};
-
-// Over all ranks, in a context for so many sequences in which nothing is computed.
-Result<Sizes> sizes_with(
+// Over all ranks, what the cache takes in a context for so many sequences. Nothing is computed.
+Result<std::uint64_t> cache_bytes(
     std::uint32_t sequences,
     llama_model* model,
     Cluster& cluster,
@@ -34,6 +25,7 @@ Result<Sizes> sizes_with(
     llama_context_params parameters,
     LogCapture& log
 ) {
+    parameters.n_ctx = parameters.n_ubatch; // Small: cells are of no interest.
     parameters.n_seq_max = sequences;
     cluster.set_rehearsal(true);
     llama_context_ptr const context(llama_init_from_model(model, parameters));
@@ -44,12 +36,33 @@ Result<Sizes> sizes_with(
             "llama.cpp cannot make a context for this model: " + log.take_errors()
         );
     }
-    Sizes sizes;
+    std::uint64_t bytes = 0;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-        sizes.weights += cluster.use(rank).weight_bytes;
-        sizes.cache += cluster.use(rank).cache_bytes;
+        bytes += cluster.use(rank).cache_bytes;
     }
-    return sizes;
+    return bytes;
+}
+
+// Of one sequence, whatever its length.
+Result<std::uint64_t> state_bytes(
+    llama_model* model,
+    Cluster& cluster,
+    std::uint32_t ranks,
+    llama_context_params const& parameters,
+    LogCapture& log
+) {
+    if (!llama_model_is_recurrent(model) && !llama_model_is_hybrid(model)) {
+        return 0;
+    }
+    auto const one = cache_bytes(1, model, cluster, ranks, parameters, log);
+    if (!one) {
+        return one.error();
+    }
+    auto const two = cache_bytes(2, model, cluster, ranks, parameters, log);
+    if (!two) {
+        return two.error();
+    }
+    return *two > *one ? *two - *one : 0;
 }
 
 } // namespace
@@ -62,27 +75,25 @@ Result<std::uint32_t> sequence_limit(
     std::uint32_t parallel,
     LogCapture& log
 ) {
-    auto const most = std::min(most_of_llama(), parameters.n_ubatch);
-    auto const by_cells = std::max(1u, parameters.n_ctx / cells_per_sequence);
-    auto const limit = std::clamp(by_cells, parallel, std::max(parallel, most));
-    if (!llama_model_is_recurrent(model) && !llama_model_is_hybrid(model)) {
-        return std::min(limit, most);
+    auto const state = state_bytes(model, cluster, ranks, parameters, log);
+    if (!state) {
+        return state.error();
     }
-    // The smallest context there is: only what a sequence adds is of interest.
-    parameters.n_ctx = parameters.n_ubatch;
-    auto const one = sizes_with(1, model, cluster, ranks, parameters, log);
-    if (!one) {
-        return one.error();
+    std::uint64_t weights = 0;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        weights += cluster.use(rank).weight_bytes;
     }
-    auto const two = sizes_with(2, model, cluster, ranks, parameters, log);
-    if (!two) {
-        return two.error();
+    auto const vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
+    auto const logits = std::max<std::uint64_t>(1, sizeof(float) * std::uint64_t(vocabulary));
+    auto limit = weights / ranks / weights_per_logits / logits;
+    if (*state > 0) {
+        limit = std::min(limit, weights / weights_per_states / *state);
     }
-    auto const state = std::max<std::uint64_t>(1, two->cache - one->cache);
-    auto const by_states = std::max<std::uint64_t>(
-        std::max(parallel, states_min), one->weights / weights_per_states / state
-    );
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>({limit, most, by_states}));
+    limit = std::max(limit, sequences_min);
+    limit = std::min<std::uint64_t>(limit, parameters.n_ctx / cells_per_sequence);
+    limit = std::max<std::uint64_t>({limit, parallel, 1});
+    auto const most = std::min<std::uint64_t>(llama_max_parallel_sequences(), parameters.n_ubatch);
+    return static_cast<std::uint32_t>(std::min(limit, most));
 }
 
 } // namespace exo::engine

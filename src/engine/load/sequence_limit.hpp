@@ -17,9 +17,10 @@ namespace exo::engine {
 // `parallel`: how many are to run at a time; 0: as many as is good. Error: unsupported, when
 // llama.cpp cannot make a context for this model.
 //
-// In a cache of cells a sequence costs next to nothing, so cells decide. A recurrent state costs
-// its size for each sequence, whether used or not, so the size of the weights decides. All outputs
-// of a step are in its last micro-batch, which so holds one token of each sequence.
+// Each sequence costs every rank a row of logits; a recurrent state, where the model has one, costs
+// as much as it is large, used or not. Both are kept in proportion to the weights, unless the user
+// asks for more. In a cache of cells a sequence costs nothing, but some cells should be there for
+// each. All outputs of a step are in its last micro-batch, which so holds one of each sequence.
 [[nodiscard]] Result<std::uint32_t> sequence_limit(
     llama_model* model,
     Cluster& cluster,
