@@ -127,59 +127,6 @@ TEST_F(RunnerTest, the_context_limits_prompt_and_answer) {
     shut_down(*ranks);
 }
 
-TEST_F(RunnerTest, requests_share_the_batch_and_more_than_fit_wait) {
-    auto ranks = ready(start_for(model::Sharding::pipeline, 2));
-    for (int i = 0; i < 12; ++i) {
-        auto wanted = capital("task " + std::to_string(i));
-        EXPECT_TRUE(ranks->send(0, ipc::Generate{wanted}).has_value());
-    }
-    Listener listener(*ranks);
-    for (int i = 0; i < 12; ++i) {
-        auto const& answer = listener.until_ended("task " + std::to_string(i));
-        EXPECT_NE(answer.text.find("Paris"), std::string::npos) << i << answer.text;
-    }
-    shut_down(*ranks);
-}
-
-// Four answers of 60 tokens do not fit into 256 cells at once: some are evicted, and go on.
-TEST_F(RunnerTest, answers_that_outgrow_the_cache_lose_nothing) {
-    auto start = start_for(model::Sharding::pipeline, 1);
-    start.context_length = 256;
-    auto ranks = ready(start);
-    for (int i = 0; i < 4; ++i) {
-        auto wanted = story("task " + std::to_string(i));
-        wanted.max_tokens = 60;
-        EXPECT_TRUE(ranks->send(0, ipc::Generate{wanted}).has_value());
-    }
-    Listener listener(*ranks);
-    for (int i = 0; i < 4; ++i) {
-        auto const& answer = listener.until_ended("task " + std::to_string(i));
-        ASSERT_TRUE(answer.finished.has_value());
-        EXPECT_EQ(answer.finished->usage.completion_tokens, 60u);
-    }
-    shut_down(*ranks);
-}
-
-TEST_F(RunnerTest, a_cancelled_request_says_no_more_and_frees_its_place) {
-    auto ranks = ready(start_for(model::Sharding::pipeline, 2));
-    for (int i = 0; i < 8; ++i) { // All places.
-        EXPECT_TRUE(ranks->send(0, ipc::Generate{story("task " + std::to_string(i))}).has_value());
-    }
-    Listener listener(*ranks);
-    while (listener.answers["task 0"].deltas == 0 && listener.next()) {
-    }
-    for (int i = 0; i < 8; ++i) {
-        auto const id = model::TaskId("task " + std::to_string(i));
-        EXPECT_TRUE(ranks->send(0, ipc::Cancel{id}).has_value());
-    }
-    EXPECT_TRUE(ranks->send(0, ipc::Generate{capital()}).has_value());
-    EXPECT_EQ(listener.until_ended("capital").text, "The capital of France is Paris.");
-    for (int i = 0; i < 8; ++i) {
-        EXPECT_FALSE(listener.answers["task " + std::to_string(i)].ended);
-    }
-    shut_down(*ranks);
-}
-
 TEST_F(RunnerTest, when_a_rank_dies_the_stream_fails_and_all_end) {
     for (auto const sharding : {model::Sharding::pipeline, model::Sharding::tensor}) {
         auto ranks = ready(start_for(sharding, 3));
@@ -305,7 +252,7 @@ TEST_F(RunnerTest, the_probe_of_what_is_no_model_gives_the_reason) {
 TEST_F(RunnerTest, the_bench_prints_two_speeds) {
     auto const output =
         run("--bench " + test_model() +
-            " --ranks 2 --sharding tensor --prompt 64 --generate 4 --threads 1");
+            " --ranks 2 --sharding tensor --prompt 64 --generate 4 --streams 3 --threads 1");
     EXPECT_EQ(output.code, 0);
     auto const json = nlohmann::json::parse(output.text);
     EXPECT_GT(json["prefill_tokens_per_second"], 0);

@@ -204,6 +204,41 @@ TEST_F(ProbeTest, shares_that_do_not_add_up_are_refused_with_numbers) {
     EXPECT_EQ(report.error().text(), "the ranks' shares are 40 layers, the model has 30");
 }
 
+TEST_F(ProbeTest, a_cache_of_q8_0_takes_34_bytes_where_f16_takes_64) {
+    for (auto const sharding : {model::Sharding::pipeline, model::Sharding::tensor}) {
+        auto wish = options(sharding, 2);
+        auto const full = probe_model(wish);
+        wish.cache_type = model::CacheType::q8_0;
+        auto const small = probe_model(wish);
+        ASSERT_TRUE(full.has_value() && small.has_value());
+        for (std::size_t rank = 0; rank < 2; ++rank) {
+            auto const bytes = full->ranks[rank].cache_bytes_per_token;
+            EXPECT_NEAR(small->ranks[rank].cache_bytes_per_token, bytes * 34 / 64, bytes / 100);
+        }
+    }
+}
+
+// n_seq_max of the context that a model gets.
+std::uint32_t sequences(LoadOptions const& options) {
+    auto const outline = outline_model(options, nullptr);
+    EXPECT_TRUE(outline.has_value());
+    return outline ? outline->parameters.n_seq_max : 0;
+}
+
+TEST_F(ProbeTest, cells_and_logits_limit_the_sequences_unless_the_user_wants_more) {
+    auto wish = options(model::Sharding::pipeline, 1);
+    wish.parallel = 0;
+    auto const by_logits = sequences(wish); // A row has 49,152 floats, the weights 100 MB.
+    EXPECT_GT(by_logits, 16u);
+    EXPECT_LT(by_logits, 40u);
+    wish.context_length = 512;
+    EXPECT_EQ(sequences(wish), 16u); // 32 cells each.
+    wish.parallel = 60;
+    EXPECT_EQ(sequences(wish), 60u);
+    wish.parallel = 100; // One token of each must fit into a micro-batch.
+    EXPECT_EQ(sequences(wish), 64u);
+}
+
 TEST_F(ProbeTest, too_many_ranks_are_refused) {
     EXPECT_FALSE(probe_model(options(model::Sharding::pipeline, 16)).has_value());
     EXPECT_FALSE(probe_model(options(model::Sharding::tensor, 17)).has_value());
