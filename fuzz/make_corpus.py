@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes the seeds of fuzz/corpus from testdata/libp2p: real bytes of rust, js and go peers, so
-that mutations start inside the protocols. The seeds of gguf and ipc are made here by hand.
+that mutations start inside the protocols. The seeds of gguf, ipc and step_plan are made here by
+hand.
 
 usage: make_corpus.py (from anywhere; rewrites fuzz/corpus/*/seed-*)"""
 
@@ -129,8 +130,22 @@ def ipc():
     yield b"\x03" + frame(b"\x82\xa4type\xa8Shutdown\xa1x\x93\x01\xc0\xcb" + b"\x00" * 8)
 
 
+def step_plan():
+    def plan(kind, number, changes, tokens):
+        return (struct.pack("<BBQI", 2, kind, number, len(changes)) + b"".join(changes)
+                + struct.pack("<I", len(tokens)) + b"".join(tokens))
+
+    removal = struct.pack("<BIii", 0, 3, 0, -1)
+    copy = struct.pack("<BIIi", 1, 3, 1, 5)
+    tokens = [struct.pack("<iiIB", 300 + i, i, 1, i == 2) for i in range(3)]
+    yield plan(0, 7, [removal, copy], tokens)
+    yield plan(0, 0, [], tokens[2:])
+    yield plan(1, 258, [], [])
+
+
 def main():
-    for make in (multistream, noise, yamux, identify, gossipsub, mdns, multiaddr, gguf, ipc):
+    for make in (multistream, noise, yamux, identify, gossipsub, mdns, multiaddr, gguf, ipc,
+                 step_plan):
         folder = FUZZ / "corpus" / make.__name__
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("seed-*"):
