@@ -189,10 +189,25 @@ Result<void> LoadedEngine::measure_answers(std::uint32_t tokens, std::uint32_t s
 Result<Measurement> LoadedEngine::measure(MeasureOptions const& options) {
     using Clock = std::chrono::steady_clock;
     auto const& limits = decoder_.limits();
-    EXO_ASSERT(idle() && options.prompt_tokens > 0 && options.answer_tokens > 0);
-    EXO_ASSERT(options.streams > 0 && options.streams <= limits.sequences_max);
-    EXO_ASSERT(options.prompt_tokens <= limits.context_length);
-    EXO_ASSERT(options.answer_tokens * options.streams <= limits.context_length);
+    EXO_ASSERT(idle() && options.prompt_tokens > 0);
+    EXO_ASSERT(options.answer_tokens > 0 && options.streams > 0);
+    auto const answers = std::uint64_t{options.answer_tokens} * options.streams;
+    if (options.prompt_tokens > limits.context_length || answers > limits.context_length ||
+        options.streams > limits.sequences_max) {
+        return Error(
+            Errc::invalid_argument,
+            fmt::format(
+                "a prompt of {} tokens and {} answers of {}: there is room for {} tokens, and for "
+                "{} "
+                "answers at a time",
+                options.prompt_tokens,
+                options.streams,
+                options.answer_tokens,
+                limits.context_length,
+                limits.sequences_max
+            )
+        );
+    }
     auto const start = Clock::now();
     scheduler_.forget();
     EXO_TRY(measure_prompt(options.prompt_tokens));
@@ -204,8 +219,7 @@ Result<Measurement> LoadedEngine::measure(MeasureOptions const& options) {
     auto const seconds = [](auto time) { return std::chrono::duration<double>(time).count(); };
     return Measurement{
         .prefill_tokens_per_second = options.prompt_tokens / seconds(prefilled - start),
-        .decode_tokens_per_second =
-            options.answer_tokens * options.streams / seconds(end - prefilled),
+        .decode_tokens_per_second = static_cast<double>(answers) / seconds(end - prefilled),
     };
 }
 

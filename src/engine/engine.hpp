@@ -105,7 +105,7 @@ public:
 
     // Runs a prompt, and then from an empty cache answers, of so many tokens, by step plans as
     // requests would: what llama-bench measures as pp and tg. The tokens are arbitrary. REQUIRES:
-    // idle(), at least one of each, and room for the prompt or all answers in the context.
+    // idle(), and at least one of each. Error: invalid_argument, when the context is too small.
     [[nodiscard]] virtual Result<Measurement> measure(MeasureOptions const& options) = 0;
 
     // The other ranks -------------------------------------------------------------------------

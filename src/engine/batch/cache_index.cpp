@@ -25,24 +25,28 @@ CacheIndex::Hit
 CacheIndex::find(std::span<std::int32_t const> tokens, FirstPosition const& first_position) const {
     Hit best;
     for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-        auto const& slot = slots_[i];
-        auto const length = common_beginning(slot.tokens, tokens);
-        if (length < best.tokens || length == 0 ||
-            (!kind_.cuttable && length < slot.tokens.size())) {
-            continue;
-        }
+        Hit const hit{i, common_beginning(slots_[i].tokens, tokens)};
         // Of two the one that needs no copy.
-        if (length == best.tokens && (slot.running || !slots_[best.slot].running)) {
-            continue;
-        }
-        auto const needed_from = kind_.window == 0 || length < kind_.window
-                                     ? 0
-                                     : static_cast<std::int32_t>(length - kind_.window);
-        if (kind_.window == 0 || first_position(i) <= needed_from) {
-            best = {i, length};
+        bool const better =
+            hit.tokens > best.tokens || (hit.tokens > 0 && hit.tokens == best.tokens &&
+                                         slots_[best.slot].running && !slots_[i].running);
+        if (better && can_use(hit, first_position)) {
+            best = hit;
         }
     }
     return best;
+}
+
+// To go on where a slot ends is always possible: what is in the window of its last token stays.
+bool CacheIndex::can_use(Hit const& hit, FirstPosition const& first_position) const {
+    if (hit.tokens == slots_[hit.slot].tokens.size()) {
+        return true;
+    }
+    if (!kind_.cuttable || kind_.window == 0) {
+        return kind_.cuttable;
+    }
+    auto const needed_from = hit.tokens > kind_.window ? hit.tokens - kind_.window : 0;
+    return first_position(hit.slot) <= static_cast<std::int32_t>(needed_from);
 }
 
 std::uint32_t CacheIndex::take(Hit const& hit) {

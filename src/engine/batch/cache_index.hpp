@@ -107,6 +107,7 @@ private:
         std::uint32_t running = 0;
     };
 
+    [[nodiscard]] bool can_use(Hit const& hit, FirstPosition const& first_position) const;
     void hold(std::uint32_t cell, bool running);
     void drop(std::uint32_t cell, bool running);
     void run(Slot& slot);

@@ -107,6 +107,7 @@ TEST(CacheIndex, a_window_that_has_moved_on_cannot_be_gone_back_to) {
     EXPECT_EQ(index.find(Tokens(10, 7), from(7)), Hit{});
     EXPECT_EQ(index.find(Tokens(3, 7), from(1)), Hit{});
     EXPECT_EQ(index.find(Tokens(3, 7), from(0)), (Hit{slot, 3}));
+    EXPECT_EQ(index.find(Tokens(25, 7), from(16)), (Hit{slot, 20})); // Where it goes on anyway.
 }
 
 TEST(CacheIndex, clearing_empties_every_slot) {

@@ -105,6 +105,12 @@ Header hybrid() {
     return header;
 }
 
+Header hybrid_with_window() {
+    auto header = hybrid();
+    header.number("attention.sliding_window", window);
+    return header;
+}
+
 // Small numbers that depend on the name only.
 void fill(ggml_tensor* tensor, void* /*context*/) {
     std::mt19937 generator(static_cast<std::uint32_t>(std::hash<std::string>()(tensor->name)));
@@ -348,7 +354,8 @@ INSTANTIATE_TEST_SUITE_P(
         Memory{"attention_q8_0", attention, GGML_TYPE_Q8_0},
         Memory{"sliding_window", sliding_window},
         Memory{"recurrent", recurrent},
-        Memory{"hybrid", hybrid}
+        Memory{"hybrid", hybrid},
+        Memory{"hybrid_with_window", hybrid_with_window}
     ),
     [](auto const& row) { return row.param.name; }
 );
