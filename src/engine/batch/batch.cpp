@@ -109,7 +109,7 @@ void Batch::begin(CacheIndex::FirstPosition const& first_position) {
         }
         sequence.slot = cache_.take(hit);
         sequence.cached = hit.tokens;
-        if (!std::exchange(sequence.admitted_before, true)) {
+        if (!std::exchange(sequence.begun_before, true)) {
             sequence.reused = hit.tokens;
         }
     }

@@ -30,7 +30,7 @@ struct Sequence {
     std::uint32_t drafts = 0;         // At the end of the tokens: guesses, not accepted yet.
     std::uint32_t cached = 0;         // The first of the tokens, which need no computing.
     std::uint32_t reused = 0;         // Of the prompt, when it first began.
-    bool admitted_before = false;
+    bool begun_before = false;
 
     std::optional<std::uint32_t> slot; // Once it has begun.
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/random.hpp"
 #include "engine/batch/batch.hpp"
+#include "engine/batch/step_cost.hpp"
 #include "engine/batch/tests/fake_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -347,6 +348,32 @@ TEST(Batch, drafts_give_way_before_a_sequence_pauses) {
         ASSERT_FALSE(HasFatalFailure());
     }
     EXPECT_EQ(ranks.said(id).size() + ranks.said(other).size(), 12u);
+}
+
+// A machine on which a token of a prompt takes 3 ms, and a step 50 ms on top, more or less.
+TEST(Batch, an_answer_does_not_wait_longer_for_prompts_than_it_should) {
+    auto own = limits;
+    own.context_length = 1024;
+    Ranks ranks(1, own);
+    Random random(5);
+    StepCost cost;
+    ranks.ask(prompt_of(10), 300);
+    ranks.step();
+    std::int32_t first = 0;
+    for (int step = 0; step < 200; ++step) {
+        if (random.chance(1, 4)) {
+            ranks.ask(
+                prompt_of(1 + random.below(150), first = (first + 151) % 850), 1 + random.below(10)
+            );
+        }
+        ranks.prompt_tokens_max = cost.prompt_tokens_within(100ms);
+        ranks.step();
+        EXPECT_EQ(ranks.last.outputs.front().sequence, 0u); // It is in every step.
+        auto const time = (50ms + 3ms * ranks.last.prompt_tokens) * (95 + random.below(11)) / 100;
+        EXPECT_LE(time, 50ms + 100ms * 12 / 10) << step;
+        cost.note(ranks.last.prompt_tokens, time);
+    }
+    ranks.run();
 }
 
 // A prompt of up to 120 tokens; many begin alike.
