@@ -25,6 +25,7 @@ struct PlaceRequest {
     model::Sharding sharding = model::Sharding::pipeline;
     model::InstanceMeta instance_meta = model::InstanceMeta::mlx_ring;
     std::uint32_t min_nodes = 1;
+    model::InstanceSettings settings; // Valid; a draft model is named as the user wrote it.
 };
 
 struct Placed {
@@ -70,7 +71,12 @@ public:
     [[nodiscard]] virtual Result<model::ModelCard> find_model(std::string const& model_id
     ) const = 0;
 
-    // Errors: not_found (model), conflict (refused, with the reason), unavailable (no master).
+    // What this node wants for an instance of the model, where a request does not say.
+    [[nodiscard]] virtual model::InstanceSettings default_settings(std::string const& model_id
+    ) const = 0;
+
+    // Errors: not_found (model, draft model), conflict (refused, with the reason), unavailable (no
+    // master).
     virtual void
     place_instance(PlaceRequest request, std::function<void(Result<Placed>)> on_answer) = 0;
 

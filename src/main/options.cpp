@@ -4,6 +4,7 @@
 #include "base/text.hpp"
 #include "collective/tcp/network.hpp"
 #include "main/version.hpp"
+#include "runner/settings_flags/settings_flags.hpp"
 
 #include <fmt/format.h>
 
@@ -50,6 +51,7 @@ struct Flags {
     int verbosity = 0;
     std::string memory_limit;
     std::string bootstrap_peers;
+    std::string draft_model;
 };
 
 std::string is_network(std::string const& text) {
@@ -96,6 +98,10 @@ void add_flags(CLI::App& app, Flags& flags, node::NodeOptions& options) {
     )
         ->delimiter(',')
         ->check(is_network);
+    runner::add_settings_flags(app, options.instance_settings);
+    app.add_option(
+        "--draft-model", flags.draft_model, "a small model that drafts for larger ones of its kind"
+    );
     app.add_flag("-v", flags.verbosity, "more log: -v debug, -vv trace");
 }
 
@@ -122,6 +128,9 @@ Result<void> apply_flags(Flags const& flags, node::NodeOptions& options) {
             return Error(Errc::invalid_argument, "--memory-limit: " + limit.error().text());
         }
         options.memory_limit_bytes = *limit;
+    }
+    if (!flags.draft_model.empty()) {
+        options.instance_settings.draft_model = model::ModelId(flags.draft_model);
     }
     return {};
 }

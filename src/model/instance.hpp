@@ -105,6 +105,7 @@ struct Wish {
 [[nodiscard]] Generation generation(Instance const& instance);
 void set_generation(Instance& instance, Generation generation);
 [[nodiscard]] std::uint32_t context_length(Instance const& instance);
+[[nodiscard]] InstanceSettings const& settings(Instance const& instance);
 
 [[nodiscard]] std::uint32_t device_rank(ShardMetadata const& shard);
 [[nodiscard]] std::uint32_t world_size(ShardMetadata const& shard);

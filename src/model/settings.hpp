@@ -7,6 +7,7 @@
 #include "model/ids.hpp"
 
 #include <optional>
+#include <string>
 
 namespace exo::model {
 
@@ -24,13 +25,35 @@ struct InstanceSettings {
     // How long a running answer may wait for another one's prompt, in milliseconds; 0: the default.
     std::uint32_t prompt_wait_ms = 0;
 
-    // Speculative decoding: tokens proposed by a small model of the same vocabulary, or by what the
-    // text repeats, and checked by the model in one step.
+    // Speculative decoding: tokens proposed by what the text repeats (prompt lookup), else by a
+    // small model of the same vocabulary, and checked by the model in one step.
     std::optional<ModelId> draft_model;
     bool prompt_lookup = false;
     std::uint32_t draft_tokens = 0; // Proposed in a step at most; 0: the default.
 
     bool operator==(InstanceSettings const&) const = default;
 };
+
+// A shorter cache holds no chat; a longer one than any model is trained for is a slip of the hand.
+constexpr std::uint32_t context_length_least = 256;
+constexpr std::uint32_t context_length_most = 1u << 24;
+constexpr std::uint32_t parallel_most = 256; // LLAMA_MAX_SEQ
+constexpr std::uint32_t prompt_wait_ms_most = 60'000;
+// Of a long draft the end is nearly always wrong; and all of a step's drafts must fit in one
+// micro-batch (engine/batch).
+constexpr std::uint32_t draft_tokens_most = 16;
+
+// By how many tokens a draft model's vocabulary may be longer or shorter: models of a family are
+// padded to sizes that suit their hardware.
+constexpr std::uint32_t draft_padding_most = 512;
+
+struct SettingFault {
+    std::string field;
+    std::string text; // "an integer from 1 to 9 is needed, or 0 for ..."
+};
+
+// The first value that no instance can have. Every way in is checked by it: requests, flags,
+// commands from other nodes.
+[[nodiscard]] std::optional<SettingFault> find_fault(InstanceSettings const& settings);
 
 } // namespace exo::model

@@ -51,6 +51,12 @@ std::uint32_t context_length(Instance const& instance) {
     return std::visit([](auto const& kind) { return kind.context_length; }, instance);
 }
 
+InstanceSettings const& settings(Instance const& instance) {
+    return std::visit(
+        [](auto const& kind) -> InstanceSettings const& { return kind.settings; }, instance
+    );
+}
+
 std::uint32_t device_rank(ShardMetadata const& shard) {
     return std::visit([](auto const& kind) { return kind.device_rank; }, shard);
 }

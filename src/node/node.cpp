@@ -13,6 +13,7 @@
 #include "node/requests/generate_service.hpp"
 #include "node/requests/task_table.hpp"
 #include "node/runner/orphans.hpp"
+#include "node/settings.hpp"
 #include "node/worker/worker.hpp"
 #include "storage/models/find_card.hpp"
 
@@ -277,6 +278,12 @@ Result<model::ModelCard> Node::find_model(std::string const& model_id) const {
     return storage::find_card(models(), model_id);
 }
 
+model::InstanceSettings Node::default_settings(std::string const& model_id) const {
+    auto const card = find_model(model_id);
+    auto const& defaults = parts_->options.instance_settings;
+    return card ? settings_for(*card, defaults, models()) : defaults;
+}
+
 void Node::place_instance(
     api::PlaceRequest request, std::function<void(Result<api::Placed>)> on_answer
 ) {
@@ -287,8 +294,17 @@ void Node::place_instance(
     wish.sharding = request.sharding;
     wish.instance_meta = request.instance_meta;
     wish.min_nodes = request.min_nodes;
+    wish.settings = request.settings;
     if (card) {
         wish.model_card = *card;
+    }
+    if (auto& draft = wish.settings.draft_model; card && draft) {
+        auto const found = find_model(draft->value());
+        if (found) {
+            draft = found->model_id;
+        } else {
+            card = Error(found.error().code(), "draft model: " + found.error().text());
+        }
     }
     auto answer = [](ClusterDriver& cluster,
                      model::CommandId command_id,
@@ -369,8 +385,9 @@ std::unique_ptr<api::Generation> Node::generate(
     ChatContext const context{
         parts.host, *parts.cluster, parts.choose, parts.tasks, parts.tasks_changed, parts.scope
     };
+    auto settings = settings_for(*card, parts.options.instance_settings, models());
     return std::make_unique<ChatRequest>(
-        context, std::move(*card), std::move(request), std::move(on_event)
+        context, std::move(*card), std::move(settings), std::move(request), std::move(on_event)
     );
 }
 

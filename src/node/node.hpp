@@ -38,6 +38,8 @@ public:
     [[nodiscard]] api::ClusterView view() const override;
     [[nodiscard]] std::vector<model::ModelCard> models() const override;
     [[nodiscard]] Result<model::ModelCard> find_model(std::string const& model_id) const override;
+    [[nodiscard]] model::InstanceSettings default_settings(std::string const& model_id
+    ) const override;
     void place_instance(
         api::PlaceRequest request, std::function<void(Result<api::Placed>)> on_answer
     ) override;

@@ -3,6 +3,7 @@
 // How a node is to run, as the command line and the environment say (main/options.cpp).
 #pragma once
 
+#include "model/settings.hpp"
 #include "storage/files/paths.hpp"
 
 #include <cstdint>
@@ -31,6 +32,8 @@ struct NodeOptions {
     std::uint32_t micro_batch = 0;                   // Tokens; 0: the engine's default.
     std::uint32_t threads = 0;                       // 0: one a physical core.
     std::vector<std::string> private_links;          // Networks where ranks need no cipher.
+    // Of instances that this node's API asks for, where a request does not say.
+    model::InstanceSettings instance_settings;
 };
 
 } // namespace exo::node

@@ -5,6 +5,7 @@
 #include "runner/bench.hpp"
 #include "runner/process.hpp"
 #include "runner/session.hpp"
+#include "runner/settings_flags/settings_flags.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -24,6 +25,8 @@ struct Arguments {
     std::uint32_t context_length = 0;
     std::uint32_t micro_batch = 0;
     std::uint32_t threads = 0;
+    model::InstanceSettings settings;
+    std::vector<std::string> draft_paths;
     engine::MeasureOptions measure{.prompt_tokens = 512, .answer_tokens = 64, .streams = 1};
 };
 
@@ -48,6 +51,8 @@ void define(CLI::App& app, Arguments& arguments) {
     app.add_option("--context", arguments.context_length, "tokens of cache");
     app.add_option("--micro-batch", arguments.micro_batch, "tokens a graph");
     app.add_option("--threads", arguments.threads, "of each rank");
+    add_settings_flags(app, arguments.settings);
+    app.add_option("--draft", arguments.draft_paths, "the files of a model that drafts");
     app.add_option("--prompt", arguments.measure.prompt_tokens, "tokens to measure with")
         ->check(CLI::PositiveNumber);
     app.add_option("--generate", arguments.measure.answer_tokens, "tokens to measure with")
@@ -78,7 +83,8 @@ int probe(Arguments const& arguments) {
          .shares = arguments.shares,
          .context_length = arguments.context_length,
          .micro_batch = arguments.micro_batch,
-         .threads = 1},
+         .threads = 1,
+         .settings = arguments.settings},
         arguments.ranks
     );
     if (report) {
@@ -97,6 +103,8 @@ int bench(Arguments const& arguments) {
         .model_paths = arguments.bench_paths,
         .micro_batch = arguments.micro_batch,
         .threads = arguments.threads,
+        .settings = arguments.settings,
+        .draft_paths = arguments.draft_paths,
     };
     if (auto const result = runner::bench(start, arguments.measure); !result) {
         std::fprintf(stderr, "exo runner: %s\n", result.error().text().c_str());

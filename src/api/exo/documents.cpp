@@ -173,6 +173,57 @@ ApiError missing_part(std::string const& part) {
     return to_api_error(Error(Errc::not_found, fmt::format("the state has no '{}' there", part)));
 }
 
+// Sets the field `name` of settings, which are JSON in snake_case.
+ApiResult<> set_field(Json& settings, std::string const& name, Json const& value) {
+    settings[name] = value;
+    if (auto const read = model::from_json<model::InstanceSettings>(settings); !read) {
+        std::string const text = read.error().text(); // "<path>: <what is wrong>"
+        return bad_request("settings." + name, text.substr(text.find(": ") + 2));
+    }
+    return {};
+}
+
+// The name of the setting that `key` means, in either spelling; empty if there is none.
+std::string setting_name(Json const& settings, std::string const& key) {
+    for (auto known = settings.begin(); known != settings.end(); ++known) {
+        if (key == known.key() || key == camel_case(known.key())) {
+            return known.key();
+        }
+    }
+    return {};
+}
+
+// What the object in `body` says is written over `settings`; null says nothing.
+ApiResult<> read_settings(Json const& body, model::InstanceSettings& settings) {
+    auto const* const given = find(body, "settings", "settings");
+    if (given == nullptr) {
+        return {};
+    }
+    if (!given->is_object()) {
+        return bad_request("settings", "an object expected");
+    }
+    Json merged = model::to_json(settings, model::Naming::snake);
+    for (auto const& [key, value] : given->items()) {
+        auto const name = setting_name(merged, key);
+        if (name.empty()) {
+            return bad_request(
+                "settings." + std::string(utf8_prefix(key, 100)), "there is no such setting"
+            );
+        }
+        if (!value.is_null()) {
+            EXO_TRY(set_field(merged, name, value));
+        }
+    }
+    settings = model::from_json<model::InstanceSettings>(merged).value();
+    if (settings.draft_model == model::ModelId()) { // None, where the node has one by default.
+        settings.draft_model.reset();
+    }
+    if (auto fault = model::find_fault(settings)) {
+        return bad_request("settings." + fault->field, std::move(fault->text));
+    }
+    return {};
+}
+
 } // namespace
 
 Json state_document(ClusterView const& view) {
@@ -283,7 +334,10 @@ Json health_document(ClusterView const& view) {
     };
 }
 
-ApiResult<PlaceRequest> parse_place_request(std::string_view text) {
+ApiResult<PlaceRequest> parse_place_request(
+    std::string_view text,
+    std::function<model::InstanceSettings(std::string const& model_id)> const& defaults_for
+) {
     auto const body = model::parse_json(text);
     if (!body || !body->is_object()) {
         return bad_request(
@@ -307,6 +361,8 @@ ApiResult<PlaceRequest> parse_place_request(std::string_view text) {
         }
         request.min_nodes = nodes->get<std::uint32_t>();
     }
+    request.settings = defaults_for(request.model_id);
+    EXO_TRY(read_settings(*body, request.settings));
     return request;
 }
 

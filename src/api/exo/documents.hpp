@@ -9,6 +9,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,8 +35,11 @@ models_document(std::vector<model::ModelCard> const& cards, std::int64_t created
 // asked at once.
 [[nodiscard]] nlohmann::json health_document(ClusterView const& view);
 
-// POST /place_instance
-[[nodiscard]] ApiResult<PlaceRequest> parse_place_request(std::string_view body);
+// POST /place_instance. `defaults_for` a model: what settings are where the request does not say.
+[[nodiscard]] ApiResult<PlaceRequest> parse_place_request(
+    std::string_view body,
+    std::function<model::InstanceSettings(std::string const& model_id)> const& defaults_for
+);
 [[nodiscard]] nlohmann::json placed_document(Placed const& placed);
 [[nodiscard]] nlohmann::json deleted_document(Deleted const& deleted);
 

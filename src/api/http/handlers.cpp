@@ -106,7 +106,10 @@ await_reply(Connection& connection, Reply<T> reply, json (*document)(T const&)) 
 }
 
 asio::awaitable<Answer> place_instance(Connection& connection, Request const& request) {
-    auto const place = exo_api::parse_place_request(request.body);
+    auto const& backend = connection.context().backend;
+    auto const place = exo_api::parse_place_request(request.body, [&](std::string const& model) {
+        return backend.default_settings(model);
+    });
     if (!place) {
         co_return to_answer(place.error());
     }

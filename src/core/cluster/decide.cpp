@@ -80,6 +80,9 @@ Decision on(Circumstances const& at, PlaceInstance const& command) {
     if (model.value().empty() || command.wish_id.value().empty()) {
         return refused(Errc::invalid_argument, "a placement needs a model and a wish id");
     }
+    if (auto const fault = find_fault(command.settings)) {
+        return refused(Errc::invalid_argument, "settings." + fault->field + ": " + fault->text);
+    }
     if (command.automatic) {
         if (InstanceId const* const instance = instance_serving(at.state, model)) {
             return accepted(at, {}, *instance);
@@ -103,6 +106,7 @@ Decision on(Circumstances const& at, PlaceInstance const& command) {
         .sharding = command.sharding,
         .instance_meta = command.instance_meta,
         .min_nodes = std::max(command.min_nodes, 1u),
+        .settings = command.settings,
         .automatic = command.automatic
     };
     return serve(at, wish, true);

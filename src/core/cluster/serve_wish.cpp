@@ -19,6 +19,7 @@ Result<model::Instance> serve_wish(
         .sharding = wish.sharding,
         .instance_meta = wish.instance_meta,
         .min_nodes = wish.min_nodes,
+        .settings = wish.settings,
         .replaces = wish.last_instance_id
     };
     auto instance = placement::place(state, observations, heard, request);

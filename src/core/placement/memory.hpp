@@ -17,9 +17,13 @@ namespace exo::placement {
 [[nodiscard]] std::uint64_t multiply_divide(std::uint64_t a, std::uint64_t b, std::uint64_t c);
 [[nodiscard]] std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b);
 
+struct Cache {
+    std::uint32_t tokens = 0;
+    model::CacheType type = model::CacheType::f16;
+};
+
 // Of the whole model.
-[[nodiscard]] std::uint64_t
-kv_cache_bytes(model::ModelCard const& card, std::uint32_t context_length);
+[[nodiscard]] std::uint64_t kv_cache_bytes(model::ModelCard const& card, Cache cache);
 
 // What a rank takes whatever its slice.
 [[nodiscard]] std::uint64_t overhead_bytes(model::ModelCard const& card);
@@ -29,14 +33,16 @@ kv_cache_bytes(model::ModelCard const& card, std::uint32_t context_length);
 [[nodiscard]] std::uint64_t vocabulary_bytes(model::ModelCard const& card);
 
 // One layer's part of weights and KV cache. REQUIRES: card.n_layers > 0.
-[[nodiscard]] std::uint64_t layer_bytes(model::ModelCard const& card, std::uint32_t context_length);
+[[nodiscard]] std::uint64_t layer_bytes(model::ModelCard const& card, Cache cache);
 
 // A tensor rank with `share` of `total` of the width. REQUIRES: total > 0.
 [[nodiscard]] std::uint64_t tensor_rank_bytes(
-    model::ModelCard const& card,
-    std::uint32_t context_length,
-    std::uint64_t share,
-    std::uint64_t total
+    model::ModelCard const& card, Cache cache, std::uint64_t share, std::uint64_t total
 );
+
+// A draft model, whole, beside rank 0's slice and within its process: weights, a cache as long as
+// the model's, and the graph's buffers.
+[[nodiscard]] std::uint64_t
+draft_bytes(model::ModelCard const& draft, std::uint32_t context_length);
 
 } // namespace exo::placement

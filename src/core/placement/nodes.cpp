@@ -27,17 +27,31 @@ std::string label_of(NodeId const& id, NodeInfo const* info) {
     return info->identity.friendly_name + " (" + end + ")";
 }
 
+// For the draft model that the instance has on its rank 0, if that is this node.
+std::uint64_t promised_draft_bytes(Instance const& instance, NodeInfo const& node) {
+    auto const& draft = settings(instance).draft_model;
+    RunnerId const& runner = *runner_of(instance, node.node_id);
+    auto const shard = shard_assignments(instance).runner_to_shard.find(runner);
+    if (!draft || shard == shard_assignments(instance).runner_to_shard.end() ||
+        device_rank(shard->second) != 0) {
+        return 0;
+    }
+    auto const card = std::ranges::find(node.models, *draft, &ModelCard::model_id);
+    return card == node.models.end() ? 0 : draft_bytes(*card, context_length(instance));
+}
+
 // Memory on `node` that instances will take and have not taken yet, as far as State tells.
-std::uint64_t promised_bytes(State const& state, NodeId const& node) {
+std::uint64_t promised_bytes(State const& state, NodeInfo const& node) {
     std::uint64_t promised = 0;
     for (auto const& [id, instance] : state.instances) {
-        RunnerId const* const runner = runner_of(instance, node);
+        RunnerId const* const runner = runner_of(instance, node.node_id);
         if (runner == nullptr) {
             continue;
         }
         auto const status = state.runners.find(*runner);
         if (status == state.runners.end() || !serves(status->second)) {
             promised = saturating_add(promised, memory_bytes_needed(instance, *runner));
+            promised = saturating_add(promised, promised_draft_bytes(instance, node));
         }
     }
     return promised;
@@ -131,7 +145,7 @@ Nodes consider(
             continue;
         }
         std::uint64_t const available = info->memory.ram_available.in_bytes;
-        std::uint64_t const promised = std::min(available, promised_bytes(state, id));
+        std::uint64_t const promised = std::min(available, promised_bytes(state, *info));
         nodes.eligible.push_back(
             {.id = id,
              .label = std::move(label),

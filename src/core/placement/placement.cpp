@@ -29,28 +29,50 @@ Sharding sharding_of(Request const& request, std::size_t ranks) {
     return ranks == 1 ? Sharding::pipeline : request.sharding; // Nothing to cut.
 }
 
-std::optional<Cut>
-cut(Request const& request, std::uint32_t context_length, std::span<Node const> nodes) {
-    std::vector<std::uint64_t> free_bytes;
-    for (auto const& node : nodes) {
-        free_bytes.push_back(node.free_bytes);
+// What is to be placed, and on what.
+struct Problem {
+    Request const& request;
+    std::span<Node const> nodes;      // In the order of ranks.
+    ModelCard const* draft = nullptr; // Which rank 0 holds too.
+};
+
+std::vector<std::uint64_t>
+free_bytes(Problem const& problem, std::uint32_t context_length, std::size_t ranks) {
+    std::vector<std::uint64_t> free;
+    for (auto const& node : problem.nodes.first(ranks)) {
+        free.push_back(node.free_bytes);
     }
-    auto shares = sharding_of(request, nodes.size()) == Sharding::pipeline
-                      ? split_layers(request.model_card, context_length, free_bytes)
-                      : split_width(request.model_card, context_length, free_bytes);
+    if (problem.draft != nullptr) {
+        free.front() -= std::min(free.front(), draft_bytes(*problem.draft, context_length));
+    }
+    return free;
+}
+
+std::optional<Cut> cut(Problem const& problem, std::uint32_t context_length, std::size_t ranks) {
+    ModelCard const& card = problem.request.model_card;
+    Cache const cache{.tokens = context_length, .type = problem.request.settings.cache_type};
+    auto const free = free_bytes(problem, context_length, ranks);
+    auto shares = sharding_of(problem.request, ranks) == Sharding::pipeline
+                      ? split_layers(card, cache, free)
+                      : split_width(card, cache, free);
     if (!shares) {
         return std::nullopt;
     }
     return Cut{.context_length = context_length, .shares = std::move(*shares)};
 }
 
-// The model's own length or the default, then halves of it: the useful ones, the small ones.
+// What the user wants; else the model's own length or the default, then halves of it: the useful
+// ones, the small ones.
 struct Contexts {
     std::vector<std::uint32_t> useful;
     std::vector<std::uint32_t> small;
 };
 
-Contexts contexts_for(ModelCard const& card) {
+Contexts contexts_for(Request const& request) {
+    ModelCard const& card = request.model_card;
+    if (request.settings.context_length != 0) {
+        return {.useful = {request.settings.context_length}, .small = {}};
+    }
     std::uint32_t const trained = card.context_length == 0 ? context_default : card.context_length;
     std::uint32_t context = std::min(trained, context_default);
     Contexts contexts{.useful = {context}, .small = {}};
@@ -73,20 +95,36 @@ std::uint32_t ranks_max(Request const& request) {
     return heads == 0 ? tensor_ranks_max : std::min(tensor_ranks_max, heads);
 }
 
-std::optional<Cut> best_cut(Request const& request, std::span<Node const> nodes) {
-    Contexts const contexts = contexts_for(request.model_card);
+std::optional<Cut> best_cut(Problem const& problem) {
+    Request const& request = problem.request;
+    Contexts const contexts = contexts_for(request);
     std::size_t const least = std::max(request.min_nodes, 1u);
-    std::size_t const most = std::min<std::size_t>(nodes.size(), ranks_max(request));
+    std::size_t const most = std::min<std::size_t>(problem.nodes.size(), ranks_max(request));
     for (auto const& lengths : {contexts.useful, contexts.small}) {
         for (std::size_t ranks = least; ranks <= most; ++ranks) {
             for (std::uint32_t const length : lengths) {
-                if (auto found = cut(request, length, nodes.first(ranks))) {
+                if (auto found = cut(problem, length, ranks)) {
                     return found;
                 }
             }
         }
     }
     return std::nullopt;
+}
+
+// Of the nodes that have the draft model the one with the most free memory leads: the others keep
+// their order. The draft's card, or null if no node has it.
+ModelCard const*
+lead_with_draft(std::vector<Node>& nodes, Observations const& observations, ModelId const& draft) {
+    for (auto node = nodes.begin(); node != nodes.end(); ++node) {
+        auto const& models = observations.at(node->id).models;
+        auto const card = std::ranges::find(models, draft, &ModelCard::model_id);
+        if (card != models.end()) {
+            std::rotate(nodes.begin(), node, node + 1);
+            return &*card;
+        }
+    }
+    return nullptr;
 }
 
 // ---- refusals
@@ -136,6 +174,13 @@ std::string impossible(Request const& request) {
         return "its architecture (" + card.architecture +
                ") cannot be cut by tensor; use Pipeline sharding";
     }
+    std::uint32_t const context = request.settings.context_length;
+    if (card.context_length != 0 && context > card.context_length) {
+        return std::to_string(context) +
+               " tokens of context were asked for (context_length), and "
+               "it is trained for " +
+               std::to_string(card.context_length);
+    }
     std::uint32_t const most = ranks_max(request);
     if (request.min_nodes > most) {
         bool const pipeline = request.sharding == Sharding::pipeline;
@@ -148,10 +193,21 @@ std::string impossible(Request const& request) {
     return {};
 }
 
-std::string needs_of(ModelCard const& card) {
-    return "It needs " + format_size(card.storage_size.in_bytes) + " for its weights, " +
-           format_size(kv_cache_bytes(card, context_min)) + " for " + std::to_string(context_min) +
-           " tokens of context, and " + format_size(overhead_bytes(card)) + " on each node to run.";
+std::string needs_of(Problem const& problem) {
+    Request const& request = problem.request;
+    ModelCard const& card = request.model_card;
+    std::uint32_t const wish = request.settings.context_length;
+    std::uint32_t const context = wish == 0 ? context_min : wish;
+    Cache const cache{.tokens = context, .type = request.settings.cache_type};
+    std::string text = "It needs " + format_size(card.storage_size.in_bytes) +
+                       " for its weights, " + format_size(kv_cache_bytes(card, cache)) + " for " +
+                       std::to_string(context) + " tokens of context, and " +
+                       format_size(overhead_bytes(card)) + " on each node to run";
+    if (problem.draft != nullptr) {
+        text += "; its draft model " + format_size(draft_bytes(*problem.draft, context)) + " on " +
+                problem.nodes.front().label;
+    }
+    return text + ".";
 }
 
 Error refusal(Request const& request, std::string const& why) {
@@ -171,12 +227,21 @@ Error too_few(Request const& request, Nodes const& nodes) {
     return refusal(request, why);
 }
 
-Error no_room(Request const& request, Nodes const& nodes) {
+Error no_room(Problem const& problem, Nodes const& nodes) {
+    bool const fixed = problem.request.settings.context_length != 0;
+    return refusal(
+        problem.request,
+        "not enough free memory. " + needs_of(problem) + " " + numbers_of(nodes) +
+            " Close other programs, delete an instance, add a node, " +
+            (fixed ? "ask for a shorter context, " : "") + "or choose a smaller quantization."
+    );
+}
+
+Error no_draft(Request const& request) {
     return refusal(
         request,
-        "not enough free memory. " + needs_of(request.model_card) + " " + numbers_of(nodes) +
-            " Close other programs, delete an instance, add a node, or choose a smaller "
-            "quantization."
+        "no node that can run it has its draft model " + request.settings.draft_model->value() +
+            " on its disk. Bring it to a models directory of one of them, or ask for none."
     );
 }
 
@@ -224,7 +289,8 @@ Instance document(Request const& request, Cut const& cut, std::span<Node const> 
         .instance_id = request.instance_id,
         .wish_id = request.wish_id,
         .replaces = request.replaces,
-        .context_length = cut.context_length
+        .context_length = cut.context_length,
+        .settings = request.settings
     };
     instance.shard_assignments.model_id = request.model_card.model_id;
     for (std::size_t rank = 0; rank < cut.shares.size(); ++rank) {
@@ -252,7 +318,7 @@ std::uint64_t share_of(ShardMetadata const& shard) {
     );
 }
 
-std::uint64_t stage_bytes(PipelineShardMetadata const& stage, std::uint32_t context_length) {
+std::uint64_t stage_bytes(PipelineShardMetadata const& stage, Cache cache) {
     ModelCard const& card = stage.model_card;
     if (card.n_layers == 0) {
         return 0; // A document from outside that says nothing.
@@ -260,7 +326,7 @@ std::uint64_t stage_bytes(PipelineShardMetadata const& stage, std::uint32_t cont
     std::uint64_t const ends = (stage.start_layer == 0 ? vocabulary_bytes(card) : 0) +
                                (stage.end_layer == stage.n_layers ? vocabulary_bytes(card) : 0);
     return saturating_add(
-        multiply_divide(layer_bytes(card, context_length), share_of(stage), 1),
+        multiply_divide(layer_bytes(card, cache), share_of(stage), 1),
         saturating_add(overhead_bytes(card), ends)
     );
 }
@@ -276,13 +342,20 @@ Result<Instance> place(
     if (std::string const why = impossible(request); !why.empty()) {
         return refusal(request, why + ".");
     }
-    Nodes const nodes = consider(state, observations, heard, request.model_card);
+    Nodes nodes = consider(state, observations, heard, request.model_card);
     if (nodes.eligible.size() < std::max(request.min_nodes, 1u)) {
         return too_few(request, nodes);
     }
-    auto const found = best_cut(request, nodes.eligible);
+    Problem problem{.request = request, .nodes = nodes.eligible};
+    if (auto const& draft = request.settings.draft_model) {
+        problem.draft = lead_with_draft(nodes.eligible, observations, *draft);
+        if (problem.draft == nullptr) {
+            return no_draft(request);
+        }
+    }
+    auto const found = best_cut(problem);
     if (!found) {
-        return no_room(request, nodes);
+        return no_room(problem, nodes);
     }
     return document(request, *found, nodes.eligible);
 }
@@ -307,14 +380,13 @@ std::uint64_t memory_bytes_needed(Instance const& instance, RunnerId const& runn
     for (auto const& [other, shard] : shards) {
         total = saturating_add(total, share_of(shard));
     }
-    std::uint32_t const context = context_length(instance);
+    Cache const cache{.tokens = context_length(instance), .type = settings(instance).cache_type};
     return std::visit(
         Overloaded{
-            [&](PipelineShardMetadata const& shard) { return stage_bytes(shard, context); },
+            [&](PipelineShardMetadata const& shard) { return stage_bytes(shard, cache); },
             [&](TensorShardMetadata const& shard) {
-                return total == 0
-                           ? 0
-                           : tensor_rank_bytes(shard.model_card, context, shard.share, total);
+                return total == 0 ? 0
+                                  : tensor_rank_bytes(shard.model_card, cache, shard.share, total);
             },
         },
         found->second

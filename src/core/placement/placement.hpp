@@ -33,6 +33,7 @@ struct Request {
     model::Sharding sharding = model::Sharding::pipeline;
     model::InstanceMeta instance_meta = model::InstanceMeta::mlx_ring;
     std::uint32_t min_nodes = 1;
+    model::InstanceSettings settings;
     std::optional<model::InstanceId> replaces;
 };
 
@@ -43,6 +44,9 @@ struct Request {
 // The fewest nodes that fit win, at least min_nodes; of those the ones with the most free memory,
 // then the least id. Layers (pipeline) are in proportion to free memory, at least one a rank.
 // Memory that instances still loading will take is not free.
+//
+// The context is settings.context_length and no other, when it says one. With a draft model, rank 0
+// is the node with the most free memory of those that have the draft too, and holds it all.
 [[nodiscard]] Result<model::Instance> place(
     model::State const& state,
     model::Observations const& observations,
@@ -50,7 +54,8 @@ struct Request {
     Request const& request
 );
 
-// What one rank of an instance needs in memory on its node, all told; 0 if there is no such rank.
+// What one rank of an instance needs in memory on its node, but for a draft model (whose size the
+// instance does not tell); 0 if there is no such rank.
 [[nodiscard]] std::uint64_t
 memory_bytes_needed(model::Instance const& instance, model::RunnerId const& runner);
 

@@ -51,13 +51,13 @@ std::vector<std::uint64_t> fill(
 
 bool widths_fit(
     model::ModelCard const& card,
-    std::uint32_t context_length,
+    Cache cache,
     std::span<std::uint64_t const> free_bytes,
     std::vector<std::uint64_t> const& shares
 ) {
     std::uint64_t const total = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
     for (std::size_t i = 0; i < shares.size(); ++i) {
-        if (tensor_rank_bytes(card, context_length, shares[i], total) > free_bytes[i]) {
+        if (tensor_rank_bytes(card, cache, shares[i], total) > free_bytes[i]) {
             return false;
         }
     }
@@ -66,14 +66,11 @@ bool widths_fit(
 
 } // namespace
 
-std::optional<std::vector<std::uint64_t>> split_layers(
-    model::ModelCard const& card,
-    std::uint32_t context_length,
-    std::span<std::uint64_t const> free_bytes
-) {
+std::optional<std::vector<std::uint64_t>>
+split_layers(model::ModelCard const& card, Cache cache, std::span<std::uint64_t const> free_bytes) {
     EXO_ASSERT(!free_bytes.empty());
     EXO_ASSERT(free_bytes.size() <= card.n_layers);
-    std::uint64_t const layer = std::max<std::uint64_t>(layer_bytes(card, context_length), 1);
+    std::uint64_t const layer = std::max<std::uint64_t>(layer_bytes(card, cache), 1);
     std::vector<std::uint64_t> weights;
     std::vector<std::uint64_t> capacity;
     std::uint64_t total = 0;
@@ -93,14 +90,11 @@ std::optional<std::vector<std::uint64_t>> split_layers(
     return shares;
 }
 
-std::optional<std::vector<std::uint64_t>> split_width(
-    model::ModelCard const& card,
-    std::uint32_t context_length,
-    std::span<std::uint64_t const> free_bytes
-) {
+std::optional<std::vector<std::uint64_t>>
+split_width(model::ModelCard const& card, Cache cache, std::span<std::uint64_t const> free_bytes) {
     EXO_ASSERT(!free_bytes.empty());
     std::vector<std::uint64_t> const equal(free_bytes.size(), 1);
-    if (widths_fit(card, context_length, free_bytes, equal)) {
+    if (widths_fit(card, cache, free_bytes, equal)) {
         return equal;
     }
     std::uint64_t const fixed = saturating_add(overhead_bytes(card), vocabulary_bytes(card));
@@ -108,7 +102,7 @@ std::optional<std::vector<std::uint64_t>> split_width(
     for (std::uint64_t const free : free_bytes) {
         by_memory.push_back(std::max<std::uint64_t>(minus(free, fixed) >> 20, 1));
     }
-    if (widths_fit(card, context_length, free_bytes, by_memory)) {
+    if (widths_fit(card, cache, free_bytes, by_memory)) {
         return by_memory;
     }
     return std::nullopt;

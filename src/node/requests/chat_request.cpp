@@ -31,10 +31,12 @@ class ChatRequest::Run {
 public:
     Run(ChatContext const& context,
         model::ModelCard card,
+        model::InstanceSettings settings,
         model::GenerationRequest request,
         OnEvent on_event)
         : context_(context)
         , card_(std::move(card))
+        , settings_(std::move(settings))
         , request_(std::move(request))
         , on_event_(std::move(on_event)) {
         request_.model = card_.model_id;
@@ -120,6 +122,7 @@ private:
         model::PlaceInstance wish;
         wish.wish_id = model::WishId(card_.model_id.value());
         wish.model_card = card_;
+        wish.settings = settings_;
         wish.automatic = true;
         auto const outcome =
             co_await context_.cluster.command(model::CommandId(random_uuid()), std::move(wish));
@@ -304,6 +307,7 @@ private:
 
     ChatContext context_;
     model::ModelCard card_;
+    model::InstanceSettings settings_;
     model::GenerationRequest request_;
     OnEvent on_event_;
     std::optional<model::TaskId> local_task_;
@@ -316,10 +320,13 @@ private:
 ChatRequest::ChatRequest(
     ChatContext const& context,
     model::ModelCard card,
+    model::InstanceSettings settings,
     model::GenerationRequest request,
     OnEvent on_event
 )
-    : run_(std::make_shared<Run>(context, std::move(card), std::move(request), std::move(on_event)))
+    : run_(std::make_shared<Run>(
+          context, std::move(card), std::move(settings), std::move(request), std::move(on_event)
+      ))
     , coroutine_(context.scope.spawn_owned("a request", Run::run(run_))) {}
 
 ChatRequest::~ChatRequest() {

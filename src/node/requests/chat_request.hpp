@@ -37,9 +37,11 @@ public:
     // ten minutes.
     static constexpr Duration ready_limit = 20min;
 
+    // `settings`: of an instance, if the model has none yet.
     ChatRequest(
         ChatContext const& context,
         model::ModelCard card,
+        model::InstanceSettings settings,
         model::GenerationRequest request,
         OnEvent on_event
     );

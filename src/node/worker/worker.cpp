@@ -29,6 +29,18 @@ std::vector<std::string> own_addresses() {
     return addresses;
 }
 
+Error not_on_disk(char const* what, model::ModelId const& id) {
+    return {Errc::not_found, fmt::format("{} {} is not on this node's disk", what, id.value())};
+}
+
+std::vector<std::string> path_texts(storage::LocalModel const& local) {
+    std::vector<std::string> texts;
+    for (auto const& path : local.paths) {
+        texts.push_back(path.string());
+    }
+    return texts;
+}
+
 std::uint64_t share_of(model::ShardMetadata const& shard) {
     return std::visit(
         Overloaded{
@@ -152,10 +164,7 @@ Result<ipc::Start> Worker::start_message(Rank const& rank) const {
     auto const& card = model_card(rank.instance);
     auto const* const local = context_.catalogue.find(card.model_id);
     if (local == nullptr) {
-        return Error(
-            Errc::not_found,
-            fmt::format("model {} is not on this node's disk", card.model_id.value())
-        );
+        return not_on_disk("model", card.model_id);
     }
     ipc::Start start;
     start.instance_id = rank.local.instance_id;
@@ -171,13 +180,19 @@ Result<ipc::Start> Worker::start_message(Rank const& rank) const {
                              ? model::Sharding::tensor
                              : model::Sharding::pipeline;
     }
-    for (auto const& path : local->paths) {
-        start.model_paths.push_back(path.string());
-    }
+    start.model_paths = path_texts(*local);
     start.context_length = context_length(rank.instance);
     start.micro_batch = options_.micro_batch;
     start.threads = options_.threads;
     start.private_networks = options_.private_networks;
+    start.settings = settings(rank.instance);
+    if (start.settings.draft_model && start.device_rank == 0) {
+        auto const* const draft = context_.catalogue.find(*start.settings.draft_model);
+        if (draft == nullptr) {
+            return not_on_disk("draft model", *start.settings.draft_model);
+        }
+        start.draft_paths = path_texts(*draft);
+    }
     return start;
 }
 

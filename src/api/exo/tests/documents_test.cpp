@@ -214,8 +214,13 @@ TEST_F(Documents, an_instance_by_its_id) {
     EXPECT_EQ(none.error().status, 404u);
 }
 
+ApiResult<PlaceRequest>
+parsed(std::string_view body, model::InstanceSettings const& defaults = {}) {
+    return parse_place_request(body, [&](std::string const&) { return defaults; });
+}
+
 TEST(PlaceRequests, both_spellings_are_read) {
-    auto const snake = parse_place_request(
+    auto const snake = parsed(
         R"({"model_id": "m", "sharding": "Tensor", "instance_meta": "MlxJaccl", "min_nodes": 2})"
     );
     ASSERT_TRUE(snake) << snake.error().message;
@@ -223,15 +228,14 @@ TEST(PlaceRequests, both_spellings_are_read) {
     EXPECT_EQ(snake->sharding, model::Sharding::tensor);
     EXPECT_EQ(snake->instance_meta, model::InstanceMeta::mlx_jaccl);
     EXPECT_EQ(snake->min_nodes, 2u);
-    auto const camel =
-        parse_place_request(R"({"modelId": "m", "instanceMeta": "MlxRing", "minNodes": 3})");
+    auto const camel = parsed(R"({"modelId": "m", "instanceMeta": "MlxRing", "minNodes": 3})");
     ASSERT_TRUE(camel) << camel.error().message;
     EXPECT_EQ(camel->min_nodes, 3u);
     EXPECT_EQ(camel->sharding, model::Sharding::pipeline);
 }
 
 TEST(PlaceRequests, nulls_and_what_is_left_out_keep_the_defaults) {
-    auto const request = parse_place_request(R"({"model_id": "m", "sharding": null, "extra": 1})");
+    auto const request = parsed(R"({"model_id": "m", "sharding": null, "extra": 1})");
     ASSERT_TRUE(request);
     EXPECT_EQ(request->sharding, model::Sharding::pipeline);
     EXPECT_EQ(request->instance_meta, model::InstanceMeta::mlx_ring);
@@ -259,12 +263,62 @@ TEST(PlaceRequests, what_is_wrong_is_named) {
              {R"({"model_id": "m", "min_nodes": 1.5})", "min_nodes"},
              {R"({"model_id": "m", "min_nodes": "2"})", "min_nodes"},
              {R"({"model_id": "m", "min_nodes": 99999})", "min_nodes"},
+             {R"({"model_id": "m", "settings": 1})", "settings"},
+             {R"({"model_id": "m", "settings": {"speed": 1}})", "settings.speed"},
+             {R"({"model_id": "m", "settings": {"cache_type": "q9"}})", "settings.cache_type"},
+             {R"({"model_id": "m", "settings": {"cacheType": 8}})", "settings.cache_type"},
+             {R"({"model_id": "m", "settings": {"wire_type": "F16"}})", "settings.wire_type"},
+             {R"({"model_id": "m", "settings": {"parallel": 257}})", "settings.parallel"},
+             {R"({"model_id": "m", "settings": {"parallel": -1}})", "settings.parallel"},
+             {R"({"model_id": "m", "settings": {"context_length": 9}})", "settings.context_length"},
+             {R"({"model_id": "m", "settings": {"prompt_lookup": 1}})", "settings.prompt_lookup"},
+             {R"({"model_id": "m", "settings": {"draft_model": 1}})", "settings.draft_model"},
          }) {
-        auto const request = parse_place_request(body);
+        auto const request = parsed(body);
         ASSERT_FALSE(request) << body;
         EXPECT_EQ(request.error().status, 400u);
         EXPECT_EQ(request.error().param.value_or(""), param) << body;
     }
+}
+
+TEST(PlaceRequests, settings_are_read_in_both_spellings) {
+    auto const request = parsed(R"({"model_id": "m", "settings": {
+        "context_length": 4096, "cacheType": "q8_0", "parallel": 4, "wire_type": "f16",
+        "promptWaitMs": 100, "draft_model": "small", "prompt_lookup": true, "draftTokens": 6}})");
+    ASSERT_TRUE(request) << request.error().message;
+    model::InstanceSettings const all{
+        .context_length = 4096,
+        .cache_type = model::CacheType::q8_0,
+        .parallel = 4,
+        .wire_type = model::WireType::f16,
+        .prompt_wait_ms = 100,
+        .draft_model = model::ModelId("small"),
+        .prompt_lookup = true,
+        .draft_tokens = 6
+    };
+    EXPECT_EQ(request->settings, all);
+}
+
+TEST(PlaceRequests, settings_left_out_are_the_nodes_own) {
+    model::InstanceSettings const node{
+        .cache_type = model::CacheType::q8_0, .draft_model = model::ModelId("small")
+    };
+    auto const silent = parsed(R"({"model_id": "m"})", node);
+    ASSERT_TRUE(silent);
+    EXPECT_EQ(silent->settings, node);
+    auto const other = parsed(
+        R"({"model_id": "m", "settings": {"cache_type": null, "draft_model": "", "parallel": 2}})",
+        node
+    );
+    ASSERT_TRUE(other);
+    model::InstanceSettings const expected{.cache_type = model::CacheType::q8_0, .parallel = 2};
+    EXPECT_EQ(other->settings, expected);
+}
+
+TEST(PlaceRequests, a_wrong_setting_is_told_with_what_would_be_right) {
+    auto const request = parsed(R"({"model_id": "m", "settings": {"cache_type": "q9"}})");
+    ASSERT_FALSE(request);
+    EXPECT_EQ(request.error().message, "settings.cache_type: one of f16, q8_0 expected");
 }
 
 TEST(PlaceRequests, answers_have_the_ids) {

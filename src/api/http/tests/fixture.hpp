@@ -70,6 +70,10 @@ public:
         return Error(Errc::not_found, "no model '" + id + "'");
     }
 
+    [[nodiscard]] model::InstanceSettings default_settings(std::string const&) const override {
+        return settings;
+    }
+
     void
     place_instance(PlaceRequest request, std::function<void(Result<Placed>)> on_answer) override {
         placements.push_back({std::move(request), std::move(on_answer)});
@@ -91,6 +95,7 @@ public:
     }
 
     std::vector<model::ModelCard> cards;
+    model::InstanceSettings settings;
     model::State state;
     model::Observations observations;
     std::vector<std::pair<PlaceRequest, std::function<void(Result<Placed>)>>> placements;

@@ -100,6 +100,22 @@ TEST(Decide, a_placement_that_does_not_fit_is_refused_with_the_numbers) {
     EXPECT_TRUE(at.cluster.state.wishes.empty());
 }
 
+TEST(Decide, settings_travel_into_the_wish_and_the_instance) {
+    Master at = master();
+    PlaceInstance command = place("c1");
+    command.settings = {.context_length = 1024, .cache_type = CacheType::q8_0, .parallel = 3};
+    InstanceId const id = at.accepted(command, "c1");
+    EXPECT_EQ(at.cluster.state.wishes.at(WishId("c1")).settings, command.settings);
+    EXPECT_EQ(settings(at.cluster.state.instances.at(id)), command.settings);
+}
+
+TEST(Decide, settings_that_no_instance_can_have_are_refused) {
+    Master at = master();
+    PlaceInstance command = place("c1");
+    command.settings.parallel = parallel_most + 1;
+    EXPECT_EQ(at.refused(command, "c1"), Errc::invalid_argument);
+}
+
 TEST(Decide, two_placements_are_two_instances) {
     Master at = master();
     EXPECT_NE(at.accepted(place("c1"), "c1"), at.accepted(place("c2"), "c2"));

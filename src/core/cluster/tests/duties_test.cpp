@@ -146,6 +146,8 @@ TEST(Duties, an_instance_without_wish_is_deleted) {
 
 TEST(Duties, an_instance_that_lost_a_node_is_deleted_and_its_wish_placed_anew) {
     Master master = running();
+    InstanceSettings const wanted{.context_length = 1024, .parallel = 2};
+    master.cluster.state.wishes.at(WishId("w")).settings = wanted;
     (void)master.act();
     master.silent = {NodeId("b")};
     auto const events = master.act_for(8s);
@@ -159,6 +161,7 @@ TEST(Duties, an_instance_that_lost_a_node_is_deleted_and_its_wish_placed_anew) {
     EXPECT_EQ(wish_id(created[0].instance), WishId("w"));
     EXPECT_NE(instance_id(created[0].instance), InstanceId("i"));
     EXPECT_EQ(std::get<MlxRingInstance>(created[0].instance).replaces, InstanceId("i"));
+    EXPECT_EQ(settings(created[0].instance), wanted);
 }
 
 TEST(Duties, an_instance_is_not_judged_while_another_rank_is_doubtful) {

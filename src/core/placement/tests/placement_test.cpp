@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/random.hpp"
 #include "core/placement/memory.hpp"
+#include "core/placement/nodes.hpp"
 #include "core/placement/placement.hpp"
 #include "examples.hpp"
 
@@ -310,6 +311,118 @@ INSTANTIATE_TEST_SUITE_P(
     ),
     [](auto const& row) { return row.param.name; }
 );
+
+TEST(Place, the_context_that_was_asked_for_is_given) {
+    Cluster cluster;
+    cluster.add(node("a", 16 * gib));
+    auto asked = request();
+    asked.settings.context_length = 20'000;
+    auto const instance = place(cluster, asked);
+    ASSERT_TRUE(instance) << instance.error().text();
+    EXPECT_EQ(context_length(*instance), 20'000u);
+    EXPECT_EQ(settings(*instance), asked.settings);
+}
+
+TEST(Place, a_context_that_does_not_fit_is_refused_not_shortened) {
+    Cluster cluster;
+    cluster.add(node("a", 6 * gib));
+    auto asked = request();
+    ASSERT_TRUE(place(cluster, asked));
+    asked.settings.context_length = 32'768;
+    auto const text = refusal(cluster, asked);
+    EXPECT_NE(text.find("32768 tokens of context"), std::string::npos) << text;
+    EXPECT_NE(text.find("ask for a shorter context"), std::string::npos) << text;
+}
+
+TEST(Place, a_context_beyond_what_the_model_was_trained_for_is_refused) {
+    Cluster cluster;
+    cluster.add(node("a", 64 * gib));
+    auto asked = request();
+    asked.settings.context_length = 32'769;
+    auto const text = refusal(cluster, asked);
+    EXPECT_NE(text.find("trained for 32768"), std::string::npos) << text;
+}
+
+TEST(Place, a_cache_of_q8_0_takes_17_parts_of_32) {
+    constexpr std::uint32_t tokens = 32'768;
+    std::uint64_t const f16 = kv_cache_bytes(card(), {.tokens = tokens});
+    std::uint64_t const q8_0 = kv_cache_bytes(card(), {tokens, CacheType::q8_0});
+    EXPECT_EQ(q8_0, f16 / 32 * 17);
+    // A node with room for the one and not for the other.
+    std::uint64_t const exact = overhead_bytes(card()) + 2 * vocabulary_bytes(card()) +
+                                28 * layer_bytes(card(), {tokens, CacheType::q8_0});
+    Cluster cluster;
+    cluster.add(node("a", exact));
+    auto asked = request();
+    asked.settings = {.context_length = tokens, .cache_type = CacheType::q8_0};
+    auto const instance = place(cluster, asked);
+    ASSERT_TRUE(instance) << instance.error().text();
+    RunnerId const& runner = *runner_of(*instance, NodeId("a"));
+    EXPECT_EQ(memory_bytes_needed(*instance, runner), exact);
+    asked.settings.cache_type = CacheType::f16;
+    EXPECT_NE(refusal(cluster, asked), "");
+}
+
+ModelCard draft_card() {
+    auto draft = card("draft");
+    draft.storage_size.in_bytes = 400 * mib;
+    return draft;
+}
+
+TEST(Place, rank_0_is_a_node_that_has_the_draft_model) {
+    Cluster cluster;
+    auto holder = node("c", 8 * gib);
+    holder.models.push_back(draft_card());
+    cluster.add(node("a", 32 * gib)).add(node("b", 16 * gib)).add(holder);
+    auto asked = request(2);
+    asked.settings.draft_model = ModelId("draft");
+    auto const instance = place(cluster, asked);
+    ASSERT_TRUE(instance) << instance.error().text();
+    EXPECT_EQ(names(*instance), (std::vector<std::string>{"c", "a"}));
+}
+
+TEST(Place, a_draft_model_that_no_node_has_is_refused_by_name) {
+    Cluster cluster;
+    cluster.add(node("a", 32 * gib));
+    auto asked = request();
+    asked.settings.draft_model = ModelId("draft");
+    auto const text = refusal(cluster, asked);
+    EXPECT_NE(text.find("draft model draft"), std::string::npos) << text;
+}
+
+TEST(Place, a_draft_model_takes_its_room_on_rank_0) {
+    std::uint64_t const exact = overhead_bytes(card()) + 2 * vocabulary_bytes(card()) +
+                                28 * layer_bytes(card(), {.tokens = 4096}) +
+                                draft_bytes(draft_card(), 4096);
+    auto asked = request();
+    asked.settings = {.context_length = 4096, .draft_model = ModelId("draft")};
+    for (std::uint64_t const missing : {0u, 1u}) {
+        Cluster cluster;
+        auto holder = node("a", exact - missing);
+        holder.models.push_back(draft_card());
+        cluster.add(holder);
+        auto const text = refusal(cluster, asked);
+        EXPECT_EQ(text.empty(), missing == 0) << text;
+        EXPECT_EQ(text.find("its draft model") == std::string::npos, missing == 0) << text;
+    }
+}
+
+TEST(Place, the_draft_of_an_instance_that_loads_is_promised_too) {
+    Cluster cluster;
+    auto holder = node("a", 32 * gib);
+    holder.models.push_back(draft_card());
+    cluster.add(holder);
+    auto asked = request();
+    asked.settings = {.context_length = 4096, .draft_model = ModelId("draft")};
+    auto const instance = place(cluster, asked).value();
+    cluster.state.instances[instance_id(instance)] = instance;
+    auto const nodes = consider(cluster.state, cluster.observations, cluster.heard, card());
+    EXPECT_EQ(
+        nodes.eligible.at(0).promised_bytes,
+        memory_bytes_needed(instance, *runner_of(instance, NodeId("a"))) +
+            draft_bytes(draft_card(), 4096)
+    );
+}
 
 Cluster random_cluster(Random& random) {
     Cluster cluster;

@@ -17,7 +17,8 @@ using examples::mib;
 constexpr std::uint64_t greatest = std::numeric_limits<std::uint64_t>::max();
 
 std::vector<std::uint64_t> layers(std::vector<std::uint64_t> const& free_bytes) {
-    return split_layers(card(), 2048, free_bytes).value_or(std::vector<std::uint64_t>{});
+    return split_layers(card(), {.tokens = 2048}, free_bytes)
+        .value_or(std::vector<std::uint64_t>{});
 }
 
 TEST(MultiplyDivide, rounds_up_and_saturates) {
@@ -46,7 +47,7 @@ TEST(SplitLayers, every_rank_has_a_layer_however_small_it_is) {
 
 TEST(SplitLayers, a_full_node_passes_its_layers_on) {
     // By proportion the small one would get 2 of 28 layers; it has room for one.
-    std::uint64_t const layer = layer_bytes(card(), 2048);
+    std::uint64_t const layer = layer_bytes(card(), {.tokens = 2048});
     std::uint64_t const fixed = overhead_bytes(card()) + vocabulary_bytes(card());
     std::vector<std::uint64_t> const free{fixed + 27 * layer, fixed + 2 * layer - 1};
     EXPECT_EQ(layers(free), (std::vector<std::uint64_t>{27, 1}));
@@ -59,8 +60,8 @@ TEST(SplitLayers, what_does_not_fit_is_not_split) {
 }
 
 TEST(SplitLayers, an_exact_fit_is_a_fit) {
-    std::uint64_t const exact =
-        overhead_bytes(card()) + 2 * vocabulary_bytes(card()) + 28 * layer_bytes(card(), 2048);
+    std::uint64_t const exact = overhead_bytes(card()) + 2 * vocabulary_bytes(card()) +
+                                28 * layer_bytes(card(), {.tokens = 2048});
     EXPECT_EQ(layers({exact}), std::vector<std::uint64_t>{28});
     EXPECT_TRUE(layers({exact - 1}).empty());
 }
@@ -71,23 +72,24 @@ TEST(SplitLayers, huge_memories_do_not_overflow) {
 
 TEST(SplitWidth, is_equal_when_that_fits) {
     std::vector<std::uint64_t> const free{64 * gib, 8 * gib};
-    EXPECT_EQ(split_width(card(), 2048, free), (std::vector<std::uint64_t>{1, 1}));
+    EXPECT_EQ(split_width(card(), {.tokens = 2048}, free), (std::vector<std::uint64_t>{1, 1}));
 }
 
 TEST(SplitWidth, rounds_heads_up) {
     auto three_heads = card();
     three_heads.num_key_value_heads = 3;
     // Half of three heads is two on one rank: both are counted with two.
-    std::uint64_t const kv = kv_cache_bytes(three_heads, 2048);
+    std::uint64_t const kv = kv_cache_bytes(three_heads, {.tokens = 2048});
     EXPECT_EQ(
-        tensor_rank_bytes(three_heads, 2048, 1, 2) - tensor_rank_bytes(three_heads, 0, 1, 2),
+        tensor_rank_bytes(three_heads, {.tokens = 2048}, 1, 2) -
+            tensor_rank_bytes(three_heads, {}, 1, 2),
         multiply_divide(kv, 2, 3)
     );
 }
 
 TEST(SplitWidth, what_does_not_fit_is_not_split) {
     std::vector<std::uint64_t> const free{1 * gib, 600 * mib};
-    EXPECT_FALSE(split_width(card(), 2048, free));
+    EXPECT_FALSE(split_width(card(), {.tokens = 2048}, free));
 }
 
 } // namespace
