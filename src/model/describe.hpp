@@ -247,7 +247,13 @@ EXO_DESCRIBE_ENUM(FinishReason, stop, length)
 template <>
 inline constexpr bool names_stay_lower_case<FinishReason> = true;
 EXO_DESCRIBE(Usage, prompt_tokens, completion_tokens, cached_tokens)
-EXO_DESCRIBE(GenerationStats, prompt_tokens_per_second, generation_tokens_per_second)
+EXO_DESCRIBE(
+    GenerationStats,
+    prompt_tokens_per_second,
+    generation_tokens_per_second,
+    drafted_tokens,
+    accepted_tokens
+)
 EXO_DESCRIBE(PrefillProgress, processed_tokens, total_tokens)
 EXO_DESCRIBE(TokenDelta, number, text, token_count)
 EXO_DESCRIBE(GenerationFinished, finish_reason, usage, stats)

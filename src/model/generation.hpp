@@ -60,6 +60,9 @@ struct Usage {
 struct GenerationStats {
     double prompt_tokens_per_second = 0;
     double generation_tokens_per_second = 0;
+    // Of a speculating instance: tokens that were guessed and checked, and those that were right.
+    std::optional<std::uint32_t> drafted_tokens;
+    std::optional<std::uint32_t> accepted_tokens;
 
     bool operator==(GenerationStats const&) const = default;
 };

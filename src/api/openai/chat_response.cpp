@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace exo::api::openai {
@@ -57,12 +58,19 @@ char const* name_of(model::FinishReason reason) {
     return "stop";
 }
 
-Json usage_of(model::Usage const& usage) {
+Json usage_of(model::GenerationFinished const& finished) {
+    auto const& usage = finished.usage;
     Json json;
     json["prompt_tokens"] = usage.prompt_tokens;
     json["completion_tokens"] = usage.completion_tokens;
     json["total_tokens"] = std::uint64_t{usage.prompt_tokens} + usage.completion_tokens;
     json["prompt_tokens_details"]["cached_tokens"] = usage.cached_tokens;
+    if (auto const drafted = finished.stats.drafted_tokens) {
+        auto const accepted = finished.stats.accepted_tokens.value_or(0);
+        json["completion_tokens_details"]["accepted_prediction_tokens"] = accepted;
+        json["completion_tokens_details"]["rejected_prediction_tokens"] =
+            *drafted - std::min(accepted, *drafted);
+    }
     return json;
 }
 
@@ -72,6 +80,10 @@ Json stats_of(model::GenerationFinished const& finished) {
     json["generation_tps"] = finished.stats.generation_tokens_per_second;
     json["prompt_tokens"] = finished.usage.prompt_tokens;
     json["generation_tokens"] = finished.usage.completion_tokens;
+    if (finished.stats.drafted_tokens) {
+        json["drafted_tokens"] = *finished.stats.drafted_tokens;
+        json["accepted_tokens"] = finished.stats.accepted_tokens.value_or(0);
+    }
     return json;
 }
 
@@ -108,7 +120,7 @@ std::string ChatStream::finish(model::GenerationFinished const& finished) {
     if (include_usage_) {
         Json json = head_of(identity_, "chat.completion.chunk");
         json["choices"] = Json::array();
-        json["usage"] = usage_of(finished.usage);
+        json["usage"] = usage_of(finished);
         text += event_of(json);
     }
     text += comment_of("generation_stats", stats_of(finished));
@@ -186,7 +198,7 @@ ApiResult<std::string> ChatAnswer::take() {
     choice["finish_reason"] = name_of(finished_.finish_reason);
     Json json = head_of(identity_, "chat.completion");
     json["choices"] = Json::array({std::move(choice)});
-    json["usage"] = usage_of(finished_.usage);
+    json["usage"] = usage_of(finished_);
     return to_text(json);
 }
 

@@ -84,6 +84,18 @@ TEST(ChatStream, an_empty_answer_still_has_a_role_and_an_end) {
     EXPECT_EQ(written(stream, {end}), first + last("length") + stats + "data: [DONE]\n\n");
 }
 
+TEST(ChatStream, a_speculating_instance_says_how_many_guesses_were_right) {
+    ChatStream stream(identity, false);
+    model::GenerationFinished end = finished;
+    end.stats.drafted_tokens = 9;
+    end.stats.accepted_tokens = 7;
+    EXPECT_NE(
+        written(stream, {end})
+            .find(R"("generation_tokens":3,"drafted_tokens":9,"accepted_tokens":7})"),
+        std::string::npos
+    );
+}
+
 TEST(ChatStream, a_token_without_text_gives_no_chunk) {
     ChatStream stream(identity, false);
     EXPECT_EQ(stream.write(token("")), first);
@@ -152,6 +164,21 @@ TEST(ChatAnswer, one_object_byte_for_byte) {
         R"("refusal":null},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":12,)"
         R"("completion_tokens":3,"total_tokens":15,"prompt_tokens_details":{"cached_tokens":8}}})"
     );
+}
+
+TEST(ChatAnswer, a_speculating_instance_says_how_many_guesses_were_right) {
+    ChatAnswer answer(identity);
+    auto end = finished;
+    end.stats.drafted_tokens = 9;
+    end.stats.accepted_tokens = 7;
+    ASSERT_TRUE(answer.add(end));
+    auto const json = answer.take();
+    ASSERT_TRUE(json);
+    EXPECT_NE(
+        json->find(R"("completion_tokens_details":{"accepted_prediction_tokens":7,)"
+                   R"("rejected_prediction_tokens":2})"),
+        std::string::npos
+    ) << *json;
 }
 
 TEST(ChatAnswer, a_failure_has_its_own_status) {
