@@ -5,6 +5,7 @@
 #include "engine/batch/decoder.hpp"
 #include "engine/batch/scheduler.hpp"
 #include "engine/chat/chat.hpp"
+#include "engine/draft/make_drafter.hpp"
 #include "engine/load/loader.hpp"
 #include "engine/load/probe.hpp"
 
@@ -51,7 +52,23 @@ scheduler_options(model::InstanceSettings const& settings, PlanLimits const& lim
         .waiting_max = waiting_max,
         .parallel = std::min(parallel, limits.sequences_max),
         .prompt_wait = std::chrono::milliseconds(wait),
+        .draft_tokens = settings.draft_tokens != 0 ? settings.draft_tokens : draft_tokens_default,
     };
+}
+
+// Rank 0's, if it wants one: it alone chooses tokens.
+Result<std::unique_ptr<Drafter>>
+drafter_for(EngineOptions const& options, Outline const& outline, collective::Group const& group) {
+    if (group.rank() != 0) {
+        return std::unique_ptr<Drafter>();
+    }
+    return make_drafter(
+        {.settings = options.settings,
+         .draft_paths = options.draft_paths,
+         .context_length = outline.rehearsal.context_length,
+         .threads = options.threads != 0 ? options.threads : physical_cores()},
+        llama_model_get_vocab(outline.model.get())
+    );
 }
 
 class LoadedEngine final : public Engine {
@@ -62,6 +79,7 @@ public:
         PlanLimits const& limits,
         model::InstanceSettings const& settings,
         collective::Group& group,
+        std::unique_ptr<Drafter> drafter,
         EventSink on_event
     )
         : loaded_(std::move(loaded))
@@ -69,7 +87,12 @@ public:
         , decoder_(loaded_, limits)
         , group_(group)
         , scheduler_(
-              decoder_, *chat_, group, scheduler_options(settings, limits), std::move(on_event)
+              decoder_,
+              *chat_,
+              group,
+              scheduler_options(settings, limits),
+              std::move(drafter),
+              std::move(on_event)
           ) {}
 
     void submit(model::GenerationRequest request) override {
@@ -277,6 +300,11 @@ Result<std::unique_ptr<Engine>> load_engine(
     if (!outline) {
         return outline.error();
     }
+    // Before the weights: a draft model that does not fit is no reason to read them.
+    auto drafter = drafter_for(options, *outline, group);
+    if (!drafter) {
+        return drafter.error();
+    }
     auto const total = outline->files->layer_count();
     on_progress({0, total});
     auto loaded = finish_model(std::move(*outline), group, [&](std::uint32_t layers) {
@@ -297,7 +325,13 @@ Result<std::unique_ptr<Engine>> load_engine(
         .context_length = llama_n_ctx(loaded->context.get()),
     };
     return std::make_unique<LoadedEngine>(
-        std::move(*loaded), std::move(*chat), limits, options.settings, group, std::move(on_event)
+        std::move(*loaded),
+        std::move(*chat),
+        limits,
+        options.settings,
+        group,
+        std::move(*drafter),
+        std::move(on_event)
     );
 }
 

@@ -47,6 +47,8 @@ constexpr std::uint32_t step_tokens_max = 512;
 // How long a running answer waits for another one's prompt, when the settings do not say: longer
 // than this a stream seems to have stopped.
 constexpr std::uint32_t prompt_wait_ms_default = 200;
+// Drafted in a step at most, when the settings do not say. The length adapts below it.
+constexpr std::uint32_t draft_tokens_default = 8;
 // Requests that wait for a place in the batch; more are refused as unavailable.
 constexpr std::uint32_t waiting_max = 256;
 

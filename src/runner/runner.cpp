@@ -52,7 +52,7 @@ void define(CLI::App& app, Arguments& arguments) {
     app.add_option("--micro-batch", arguments.micro_batch, "tokens a graph");
     app.add_option("--threads", arguments.threads, "of each rank");
     add_settings_flags(app, arguments.settings);
-    app.add_option("--draft", arguments.draft_paths, "the files of a model that drafts");
+    app.add_option("--draft", arguments.draft_paths, "the files of a model that drafts for it");
     app.add_option("--prompt", arguments.measure.prompt_tokens, "tokens to measure with")
         ->check(CLI::PositiveNumber);
     app.add_option("--generate", arguments.measure.answer_tokens, "tokens to measure with")

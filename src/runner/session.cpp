@@ -172,7 +172,7 @@ Result<void> Session::serve() {
     EXO_TRY(join(*start));
     EXO_TRY(load(*start));
     if (measure_ && start->device_rank == 0) {
-        return measure();
+        return measure(*start);
     }
     return start->device_rank == 0 ? lead() : obey();
 }
@@ -356,18 +356,47 @@ Result<void> Session::obey() {
     return tell_status(model::RunnerShuttingDown{});
 }
 
-Result<void> Session::measure() {
+Result<void> Session::measure(ipc::Start const& start) {
     auto const measured = engine_->measure(*measure_);
     if (!measured) {
         return measured.error();
     }
     std::printf(
-        "{\"prefill_tokens_per_second\": %.2f, \"decode_tokens_per_second\": %.2f}\n",
+        "{\"prefill_tokens_per_second\": %.2f, \"decode_tokens_per_second\": %.2f",
         measured->prefill_tokens_per_second,
         measured->decode_tokens_per_second
     );
+    if (start.settings.prompt_lookup || !start.draft_paths.empty()) {
+        auto const answer = measure_answer();
+        if (!answer) {
+            return answer.error();
+        }
+        std::printf(
+            ", \"drafting_tokens_per_second\": %.2f, \"drafted\": %u, \"accepted\": %u",
+            answer->stats.generation_tokens_per_second,
+            answer->stats.drafted_tokens.value_or(0),
+            answer->stats.accepted_tokens.value_or(0)
+        );
+    }
+    std::printf("}\n");
     std::fflush(stdout);
     return engine_->stop();
+}
+
+// What drafts are worth shows only in a text: the answer to a real request.
+Result<model::GenerationFinished> Session::measure_answer() {
+    model::GenerationRequest request;
+    request.messages = {{.role = "user", .content = "Tell me a long story about a fox."}};
+    request.sampling.temperature = 0.0;
+    request.max_tokens = measure_->answer_tokens;
+    engine_->submit(std::move(request));
+    while (!engine_->idle()) {
+        EXO_TRY(engine_->step());
+    }
+    if (auto const* const failed = std::get_if<model::GenerationFailed>(&*measured_)) {
+        return Error(Errc::unavailable, failed->message);
+    }
+    return std::get<model::GenerationFinished>(*measured_);
 }
 
 Result<void> Session::tell(ipc::FromRunner const& message) {
@@ -379,6 +408,10 @@ Result<void> Session::tell_status(model::RunnerStatus status) {
 }
 
 void Session::on_event(model::TaskId const& task, model::GenerationEvent event) {
+    if (measure_) {
+        measured_ = std::move(event);
+        return;
+    }
     // If the node is gone, the reader knows too, and ends us.
     (void)tell(ipc::FromRunner(ipc::Generated{task, std::move(event)}));
 }

@@ -49,7 +49,8 @@ private:
     [[nodiscard]] Result<void> load(ipc::Start const& start);
     [[nodiscard]] Result<void> lead();
     [[nodiscard]] Result<void> obey();
-    [[nodiscard]] Result<void> measure();
+    [[nodiscard]] Result<void> measure(ipc::Start const& start);
+    [[nodiscard]] Result<model::GenerationFinished> measure_answer();
 
     Result<void> tell(ipc::FromRunner const& message);
     Result<void> tell_status(model::RunnerStatus status);
@@ -58,6 +59,7 @@ private:
     int const descriptor_;
     ipc::Channel channel_;
     std::optional<engine::MeasureOptions> const measure_;
+    std::optional<model::GenerationEvent> measured_; // The last event of a measured answer.
     Mailbox mailbox_;
     std::deque<ipc::ToRunner> taken_; // Of the mailbox, not looked at yet.
 

@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "base/entropy.hpp"
+#include "base/log.hpp"
 
 #include <fmt/core.h>
 
@@ -31,6 +32,7 @@ Scheduler::Scheduler(
     Chat const& chat,
     collective::Group& group,
     SchedulerOptions options,
+    std::unique_ptr<Drafter> drafter,
     EventSink on_event
 )
     : decoder_(decoder)
@@ -38,7 +40,19 @@ Scheduler::Scheduler(
     , group_(group)
     , options_(options)
     , on_event_(std::move(on_event))
+    , drafter_(std::move(drafter))
     , batch_(decoder.limits(), options.parallel) {}
+
+void Scheduler::warmed_up() {
+    batch_.set_kind(decoder_.cache_kind());
+    if (drafter_ && !batch_.kind().cuttable) {
+        log::warning(
+            "engine",
+            "no speculative decoding: the memory of this model cannot take back rejected tokens"
+        );
+        drafter_.reset();
+    }
+}
 
 void Scheduler::submit(model::GenerationRequest request) {
     if (batch_.waiting() >= options_.waiting_max) {
@@ -105,7 +119,8 @@ Result<Scheduler::Prepared> Scheduler::prepare(model::GenerationRequest const& r
              .prompt_count = count,
              .answer_max = std::min(request.max_tokens.value_or(room), room),
              .sampler = std::move(*sampler),
-             .text = AnswerText(std::move(stops))},
+             .text = AnswerText(std::move(stops)),
+             .draft_length = DraftLength(options_.draft_tokens)},
         .prompt = std::move(prompt->tokens),
     };
 }
@@ -115,19 +130,31 @@ void Scheduler::cancel(model::TaskId const& task_id) {
         return entry.second.task_id == task_id;
     });
     if (found != requests_.end()) {
-        batch_.remove(found->first);
-        requests_.erase(found);
+        remove(found->first);
     }
 }
 
 void Scheduler::abandon(Error const& error) {
-    for (auto const& [id, request] : std::exchange(requests_, {})) {
-        batch_.remove(id);
-        fail(request.task_id, to_string(error.code()), error.text());
+    while (!requests_.empty()) {
+        auto const first = requests_.begin();
+        auto const task_id = first->second.task_id;
+        remove(first->first);
+        fail(task_id, to_string(error.code()), error.text());
     }
 }
 
+void Scheduler::remove(SequenceId id) {
+    if (auto const slot = batch_.sequence(id).slot; slot && drafter_) {
+        drafter_->forget(*slot);
+    }
+    batch_.remove(id);
+    requests_.erase(id);
+}
+
 Result<void> Scheduler::step() {
+    if (drafter_) {
+        draft();
+    }
     auto const prompt_tokens = cost_.prompt_tokens_within(options_.prompt_wait);
     auto step = batch_.next(prompt_tokens, [&](std::uint32_t slot) {
         return decoder_.first_position(slot);
@@ -141,6 +168,40 @@ Result<void> Scheduler::step() {
         cost_.note(step.prompt_tokens, now() - start);
     }
     return {};
+}
+
+// Guesses for the sequences that generate, each step's share as long as there are few of them.
+void Scheduler::draft() {
+    auto const generates = [&](auto const& entry) {
+        auto const& sequence = batch_.sequence(entry.first);
+        return sequence.slot && !sequence.prefills();
+    };
+    auto const generating = std::ranges::count_if(requests_, generates);
+    auto const most =
+        std::min(drafts_for_each(static_cast<std::uint32_t>(generating)), batch_.drafts_max());
+    for (auto& entry : requests_) {
+        if (!generates(entry)) {
+            continue;
+        }
+        auto& [id, request] = entry;
+        auto const& sequence = batch_.sequence(id);
+        auto const wanted = drafts_wanted(request, sequence, most);
+        if (wanted == 0) {
+            request.draft_length.pass();
+            continue;
+        }
+        batch_.draft(id, drafter_->propose(*sequence.slot, sequence.tokens, wanted));
+    }
+}
+
+// No more than can become part of the answer, one token besides them.
+std::uint32_t Scheduler::drafts_wanted(
+    Request const& request, Sequence const& sequence, std::uint32_t most
+) const {
+    auto const answer = request.answer_max - request.answer_count - 1;
+    auto const context =
+        decoder_.limits().context_length - static_cast<std::uint32_t>(sequence.tokens.size());
+    return std::min({most, request.draft_length.next(), answer, context});
 }
 
 void Scheduler::note_start(Step const& step) {
@@ -167,15 +228,31 @@ void Scheduler::report_prefill(Step const& step) {
 
 void Scheduler::take_outputs(Step const& step) {
     for (auto const& output : step.outputs) {
-        auto& request = requests_.at(output.sequence);
-        auto const token = request.sampler.sample(decoder_.logits(output.first));
-        if (take_token(request, token)) {
-            batch_.remove(output.sequence);
-            requests_.erase(output.sequence);
+        auto const verdict = check_drafts(requests_.at(output.sequence), output);
+        if (verdict.next) {
+            batch_.accept(output.sequence, verdict.kept, *verdict.next);
         } else {
-            batch_.accept(output.sequence, /*drafts_kept=*/0, token);
+            remove(output.sequence);
         }
     }
+}
+
+Verdict Scheduler::check_drafts(Request& request, StepOutput const& output) {
+    auto const count = output.count - 1;
+    auto const drafts = std::span(batch_.sequence(output.sequence).tokens).last(count);
+    request.drafted += count;
+    auto const verdict = verify(
+        drafts,
+        [&](std::uint32_t i) {
+            request.accepted += i > 0 ? 1 : 0; // The draft before was right.
+            return request.sampler.sample(decoder_.logits(output.first + i));
+        },
+        [&](std::int32_t token) { return take_token(request, token); }
+    );
+    if (count > 0) {
+        request.draft_length.note(count, verdict.kept);
+    }
+    return verdict;
 }
 
 Result<void> Scheduler::run(StepPlan& plan) {
@@ -251,6 +328,10 @@ void Scheduler::finish(Request& request, model::FinishReason reason) {
         // The first token comes with the prompt.
         finished.stats.generation_tokens_per_second =
             per_second(answer > 0 ? answer - 1 : 0, now() - request.first_token);
+    }
+    if (drafter_) {
+        finished.stats.drafted_tokens = request.drafted;
+        finished.stats.accepted_tokens = request.accepted;
     }
     on_event_(request.task_id, finished);
 }

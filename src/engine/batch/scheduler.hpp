@@ -12,36 +12,42 @@
 #include "engine/batch/step_cost.hpp"
 #include "engine/chat/answer_text.hpp"
 #include "engine/chat/chat.hpp"
+#include "engine/draft/draft_length.hpp"
+#include "engine/draft/drafter.hpp"
+#include "engine/draft/verify.hpp"
 #include "engine/sampler/sampler.hpp"
 #include "model/generation.hpp"
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 namespace exo::engine {
 
 struct SchedulerOptions {
-    std::size_t waiting_max = 0; // Requests beyond it are refused.
-    std::uint32_t parallel = 1;  // Sequences that run at a time.
-    Duration prompt_wait{};      // That a prompt may add to a step in which others generate.
+    std::size_t waiting_max = 0;    // Requests beyond it are refused.
+    std::uint32_t parallel = 1;     // Sequences that run at a time.
+    Duration prompt_wait{};         // That a prompt may add to a step in which others generate.
+    std::uint32_t draft_tokens = 1; // In a step, for each sequence, at most.
 };
 
 class Scheduler {
 public:
     using EventSink = std::function<void(model::TaskId const&, model::GenerationEvent)>;
 
-    // The references must outlive the object.
+    // The references must outlive the object. `drafter`: null for none.
     Scheduler(
         Decoder& decoder,
         Chat const& chat,
         collective::Group& group,
         SchedulerOptions options,
+        std::unique_ptr<Drafter> drafter,
         EventSink on_event
     );
 
     // After the decoder has learned its kind of cache, before the first request.
-    void warmed_up() { batch_.set_kind(decoder_.cache_kind()); }
+    void warmed_up();
 
     void submit(model::GenerationRequest request);
     void cancel(model::TaskId const& task_id);
@@ -69,12 +75,15 @@ private:
         std::uint32_t answer_max = 0;
         Sampler sampler;
         AnswerText text;
+        DraftLength draft_length;
 
         std::uint64_t deltas = 0;
         std::uint32_t tokens_unsaid = 0; // Since the last delta.
         TimePoint started{};
         TimePoint first_token{};
         std::uint32_t reused = 0; // Tokens of the prompt that were in the cache.
+        std::uint32_t drafted = 0;
+        std::uint32_t accepted = 0; // Of the drafted ones.
     };
 
     struct Prepared {
@@ -84,9 +93,14 @@ private:
 
     [[nodiscard]] Result<Prepared> prepare(model::GenerationRequest const& request) const;
 
+    void draft();
+    [[nodiscard]] std::uint32_t
+    drafts_wanted(Request const& request, Sequence const& sequence, std::uint32_t most) const;
     void note_start(Step const& step);
     void report_prefill(Step const& step);
     void take_outputs(Step const& step);
+    [[nodiscard]] Verdict check_drafts(Request& request, StepOutput const& output);
+    void remove(SequenceId id);
     // Returns true when the answer has ended.
     bool take_token(Request& request, std::int32_t token);
     void say(Request& request, std::string text);
@@ -98,6 +112,7 @@ private:
     collective::Group& group_;
     SchedulerOptions options_;
     EventSink on_event_;
+    std::unique_ptr<Drafter> drafter_;
 
     Batch batch_;
     StepCost cost_;

