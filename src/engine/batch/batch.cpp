@@ -43,12 +43,21 @@ void Batch::remove(SequenceId id) {
     auto const is_it = [&](SequencePtr const& sequence) { return sequence->id == id; };
     if (auto const found = std::ranges::find_if(running_, is_it); found != running_.end()) {
         if ((*found)->slot) {
+            forget_drafts(**found);
             cache_.release(*(*found)->slot);
         }
         running_.erase(found);
         return;
     }
     std::erase_if(waiting_, is_it);
+}
+
+// What is remembered of a sequence that has ended is its text, which another one may go on with.
+void Batch::forget_drafts(Sequence const& sequence) {
+    auto const text = static_cast<std::uint32_t>(sequence.tokens.size()) - sequence.drafts;
+    if (sequence.cached > text) {
+        cache_.cut(*sequence.slot, text);
+    }
 }
 
 Sequence& Batch::find(SequenceId id) const {

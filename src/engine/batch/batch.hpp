@@ -118,6 +118,7 @@ private:
     void begin(CacheIndex::FirstPosition const& first_position);
     void make_step_fit();
     void drop_drafts(Sequence& sequence);
+    void forget_drafts(Sequence const& sequence);
     void pause_youngest();
     [[nodiscard]] std::vector<SequenceView> views() const;
     [[nodiscard]] Step compose(std::vector<Chunk> const& chunks);

@@ -337,6 +337,24 @@ TEST(Batch, drafts_change_no_answer_whether_right_or_wrong) {
     EXPECT_LT(steps, 50u);
 }
 
+// With a window of 4, of which older cells are gone, only the very end can be gone on from.
+TEST(Batch, what_an_answer_leaves_behind_ends_with_its_text_and_not_with_drafts) {
+    auto const first_position = [](std::uint32_t) { return 18; };
+    Batch batch(limits, 8);
+    batch.set_kind({.cuttable = true, .window = 4});
+    auto const id = batch.add(prompt_of(20));
+    (void)batch.next(64, first_position);
+    batch.accept(id, 0, 500);
+    batch.draft(id, Tokens{1, 2, 3});
+    (void)batch.next(64, first_position);
+    batch.remove(id);
+    auto turn = prompt_of(20);
+    turn.insert(turn.end(), {500, 600, 700});
+    auto const next = batch.add(turn);
+    (void)batch.next(64, first_position);
+    EXPECT_EQ(batch.sequence(next).reused, 21u);
+}
+
 TEST(Batch, drafts_give_way_before_a_sequence_pauses) {
     auto own = limits;
     own.context_length = 32;
