@@ -335,12 +335,12 @@ Result<std::unique_ptr<Engine>> load_engine(
     );
 }
 
-Result<std::string> probe(EngineOptions const& options, std::uint32_t ranks) {
+Result<std::string> probe(EngineOptions const& options, std::uint32_t ranks, bool with_ranges) {
     auto const report = probe_model(load_options(options, ranks));
     if (!report) {
         return report.error();
     }
-    return to_json(*report);
+    return to_json(*report, with_ranges);
 }
 
 } // namespace exo::engine

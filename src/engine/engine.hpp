@@ -137,7 +137,8 @@ public:
 
 // Says as JSON whether the model can be placed so, and what each rank would need: see
 // specs/engine.md, "The probe". Reads the header only.
-[[nodiscard]] Result<std::string> probe(EngineOptions const& options, std::uint32_t ranks);
+[[nodiscard]] Result<std::string>
+probe(EngineOptions const& options, std::uint32_t ranks, bool with_ranges);
 
 // The JSON for a model that cannot.
 [[nodiscard]] std::string probe_refusal(std::string const& reason);

@@ -28,6 +28,7 @@ struct Arguments {
     model::InstanceSettings settings;
     std::vector<std::string> draft_paths;
     engine::MeasureOptions measure{.prompt_tokens = 512, .answer_tokens = 64, .streams = 1};
+    bool no_ranges = false;
 };
 
 void define(CLI::App& app, Arguments& arguments) {
@@ -53,6 +54,7 @@ void define(CLI::App& app, Arguments& arguments) {
     app.add_option("--threads", arguments.threads, "of each rank");
     add_settings_flags(app, arguments.settings);
     app.add_option("--draft", arguments.draft_paths, "the files of a model that drafts for it");
+    app.add_flag("--no-ranges", arguments.no_ranges, "leave the byte ranges out of the probe");
     app.add_option("--prompt", arguments.measure.prompt_tokens, "tokens to measure with")
         ->check(CLI::PositiveNumber);
     app.add_option("--generate", arguments.measure.answer_tokens, "tokens to measure with")
@@ -85,7 +87,8 @@ int probe(Arguments const& arguments) {
          .micro_batch = arguments.micro_batch,
          .threads = 1,
          .settings = arguments.settings},
-        arguments.ranks
+        arguments.ranks,
+        !arguments.no_ranges
     );
     if (report) {
         std::printf("%s\n", report->c_str());

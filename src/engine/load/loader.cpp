@@ -197,8 +197,8 @@ Result<void> load_header(
     parameters.lazy_mode = LLAMA_LAZY_MODE_OFF;
     parameters.load_mtp = false;
     std::vector<char const*> paths;
-    for (auto const& path : options.model_paths) {
-        paths.push_back(path.c_str());
+    for (std::size_t i = 0; i < outline.files->count(); ++i) {
+        paths.push_back(outline.files->path(i).c_str());
     }
     TensorSetter setter(*outline.files, *outline.cluster, outline);
     outline.cluster->set_source(outline.files.get());
@@ -206,6 +206,7 @@ Result<void> load_header(
         paths.data(), paths.size(), TensorSetter::on_tensor, &setter, parameters
     ));
     outline.cluster->set_source(nullptr);
+    EXO_TRY(outline.files->unchanged()); // A file that was replaced gives other errors, too.
     EXO_TRY(setter.result());
     EXO_TRY(outline.cluster->health());
     if (!outline.model) {
@@ -248,12 +249,18 @@ Result<void> compare_traces(BytesView trace, collective::Group& group) {
     return {};
 }
 
-} // namespace
+// The other ranks wait for this one: they get the reason, too.
+Error failed(Error error, collective::Group& group) {
+    group.fail(error);
+    return group.size() == 1
+               ? error
+               : Error(error.code(), fmt::format("rank {}: {}", group.rank(), error.text()));
+}
 
-Result<Outline> outline_model(LoadOptions const& options, collective::Group* group) {
+Result<Outline> make_outline(LoadOptions const& options, collective::Group* group) {
     Outline outline;
     outline.log = std::make_unique<LogCapture>();
-    auto files = ModelFiles::open(options.model_paths);
+    auto files = ModelFiles::open(options.model_paths, options.read_at);
     if (!files) {
         return files.error();
     }
@@ -298,7 +305,7 @@ Result<Outline> outline_model(LoadOptions const& options, collective::Group* gro
     return outline;
 }
 
-Result<LoadedModel> finish_model(
+Result<LoadedModel> finish(
     Outline outline,
     collective::Group& group,
     std::function<void(std::uint32_t layers)> const& on_progress
@@ -308,7 +315,20 @@ Result<LoadedModel> finish_model(
     if (outline.rehearsal.needs_host_weights[group.rank()]) {
         std::ranges::move(outline.host_reads, std::back_inserter(reads));
     }
-    EXO_TRY(read_weights(*outline.files, reads, on_progress));
+    auto const layers = outline.files->layer_count();
+    EXO_TRY(read_weights(
+        *outline.files,
+        reads,
+        {.on_progress =
+             [&](std::uint64_t done, std::uint64_t all) {
+                 on_progress(
+                     done == all ? layers : static_cast<std::uint32_t>(done * layers / all)
+                 );
+             },
+         .check = [&] { return group.health(); }}
+    ));
+    EXO_TRY(outline.files->unchanged());
+    outline.files.reset(); // With the bytes that llama.cpp looked at on the way.
     LoadedModel loaded;
     loaded.log = std::move(outline.log);
     loaded.cluster = std::move(outline.cluster);
@@ -324,6 +344,28 @@ Result<LoadedModel> finish_model(
         llama_attach_threadpool(loaded.context.get(), threads, threads);
     }
     return loaded;
+}
+
+} // namespace
+
+Result<Outline> outline_model(LoadOptions const& options, collective::Group* group) {
+    auto made = make_outline(options, group);
+    if (!made && group != nullptr) {
+        return failed(made.error(), *group);
+    }
+    return made;
+}
+
+Result<LoadedModel> finish_model(
+    Outline outline,
+    collective::Group& group,
+    std::function<void(std::uint32_t layers)> const& on_progress
+) {
+    auto made = finish(std::move(outline), group, on_progress);
+    if (!made) {
+        return failed(made.error(), group);
+    }
+    return made;
 }
 
 } // namespace exo::engine

@@ -34,6 +34,7 @@ struct LoadOptions {
     std::uint32_t parallel = 0; // Sequences at a time; 0: as cells and memory allow.
     model::CacheType cache_type = model::CacheType::f16;
     std::uint32_t threads = 1;
+    ReadAt read_at; // Empty: pread. Tests fail here.
 };
 
 // Members are destroyed from the last to the first: what is below uses what is above.
@@ -58,10 +59,13 @@ struct Outline {
     std::vector<FileRange> host_ranges;
 };
 
-// Header, tensors and a rehearsal. Without a group every rank is a stand-in.
+// Header, tensors and a rehearsal. Without a group every rank is a stand-in; with one, an error is
+// the group's too, and names the rank.
 [[nodiscard]] Result<Outline> outline_model(LoadOptions const& options, collective::Group* group);
 
-// The rest: compares with the other ranks, reads, makes the context.
+// The rest: compares with the other ranks, reads, makes the context. `on_progress` is told how much
+// of this rank's part is there, as a number of the model's layers: rises, and ends at all of them.
+// An error is the group's too; an error of the group ends the reading.
 [[nodiscard]] Result<LoadedModel> finish_model(
     Outline outline,
     collective::Group& group,

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 #include <gguf.h>
+#include <llama.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +23,8 @@ namespace {
 constexpr std::size_t magic_bytes = 4;
 // What is looked at to say what a file is if it is not GGUF.
 constexpr std::size_t beginning_bytes_max = 256;
+// Of a model in several files; llama.cpp's names have five digits.
+constexpr std::uint32_t parts_max = 99'999;
 
 struct GgufDeleter {
     void operator()(gguf_context* context) const { gguf_free(context); }
@@ -103,15 +106,20 @@ std::uint32_t number(gguf_context const* header, std::string const& key, std::ui
 
 } // namespace
 
-Result<std::unique_ptr<ModelFiles>> ModelFiles::open(std::vector<std::string> const& paths) {
+Result<std::unique_ptr<ModelFiles>>
+ModelFiles::open(std::vector<std::string> const& paths, ReadAt read_at) {
     if (paths.empty()) {
         return Error(Errc::invalid_argument, "no model file was named");
     }
     std::unique_ptr<ModelFiles> made(new ModelFiles);
-    made->files_wanted_ = paths.size();
+    made->read_at_ = read_at ? std::move(read_at) : ReadAt(::pread);
     for (auto const& path : paths) {
         EXO_TRY(made->add(path));
     }
+    if (paths.size() == 1) {
+        EXO_TRY(made->add_other_parts());
+    }
+    EXO_TRY(made->check_parts());
     if (made->architecture_.empty() || made->layer_count_ == 0) {
         return Error(
             Errc::corrupt,
@@ -131,7 +139,8 @@ ModelFiles::~ModelFiles() {
 }
 
 Result<void> ModelFiles::add(std::string const& path) {
-    int const descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // Not blocking: a named pipe would wait for a writer before it can be refused.
+    int const descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) {
         auto error = errno_error("cannot open model file " + path);
         return errno == ENOENT ? Error(Errc::not_found, error.text()) : error;
@@ -146,6 +155,9 @@ Result<void> ModelFiles::add(std::string const& path) {
     }
     auto& file = files_.back();
     file.bytes = static_cast<std::uint64_t>(status.st_size);
+    file.device = status.st_dev;
+    file.inode = status.st_ino;
+    file.changed = status.st_mtim;
     EXO_TRY(check_beginning(path, descriptor, file.bytes));
     void* reserved =
         mmap(nullptr, file.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -179,17 +191,22 @@ Result<void> ModelFiles::read_header(std::uint32_t index) {
         layer_count_ = number(header.get(), architecture_ + ".block_count", 0);
         context_length_ = number(header.get(), architecture_ + ".context_length", 0);
     }
-    EXO_TRY(check_split(
-        index, number(header.get(), "split.no", 0), number(header.get(), "split.count", 1)
-    ));
+    file.part = number(header.get(), "split.no", 0);
+    file.parts = std::max(number(header.get(), "split.count", 1), 1u);
+    file.tensors_in_all = number(header.get(), "split.tensors.count", 0);
     file.header_bytes = gguf_get_data_offset(header.get());
-    for (std::int64_t i = 0; i < gguf_get_n_tensors(header.get()); ++i) {
-        std::string const name = gguf_get_tensor_name(header.get(), i);
+    return add_tensors(index, header.get());
+}
+
+Result<void> ModelFiles::add_tensors(std::uint32_t index, gguf_context const* header) {
+    auto const& file = files_[index];
+    for (std::int64_t i = 0; i < gguf_get_n_tensors(header); ++i) {
+        std::string const name = gguf_get_tensor_name(header, i);
         TensorEntry entry;
-        entry.place = {index, file.header_bytes + gguf_get_tensor_offset(header.get(), i)};
-        entry.bytes = gguf_get_tensor_size(header.get(), i);
-        entry.type = gguf_get_tensor_type(header.get(), i);
-        std::copy_n(gguf_get_tensor_ne(header.get(), i), GGML_MAX_DIMS, entry.shape.begin());
+        entry.place = {index, file.header_bytes + gguf_get_tensor_offset(header, i)};
+        entry.bytes = gguf_get_tensor_size(header, i);
+        entry.type = gguf_get_tensor_type(header, i);
+        std::copy_n(gguf_get_tensor_ne(header, i), GGML_MAX_DIMS, entry.shape.begin());
         if (entry.bytes > file.bytes || entry.place.offset > file.bytes - entry.bytes) {
             return Error(
                 Errc::corrupt,
@@ -205,26 +222,107 @@ Result<void> ModelFiles::read_header(std::uint32_t index) {
                 )
             );
         }
-        tensors_.emplace(name, entry);
+        if (auto const [known, is_new] = tensors_.emplace(name, entry); !is_new) {
+            return Error(
+                Errc::corrupt,
+                fmt::format(
+                    "tensor {} is in {} and also in {}: they are parts of different models",
+                    name,
+                    files_[known->second.place.file].path,
+                    file.path
+                )
+            );
+        }
     }
     return {};
 }
 
-Result<void>
-ModelFiles::check_split(std::uint32_t index, std::uint32_t number, std::uint32_t count) const {
-    if (std::max(count, 1u) != files_wanted_ || (count > 1 && number != index)) {
+// The first part alone was named: the others have its name with another number.
+Result<void> ModelFiles::add_other_parts() {
+    auto const first = files_.front();
+    if (first.part != 0 || first.parts == 1 || first.parts > parts_max) {
+        return {};
+    }
+    auto const count = static_cast<std::int32_t>(first.parts);
+    std::string prefix(first.path.size() + 1, '\0');
+    auto const length =
+        llama_split_prefix(prefix.data(), prefix.size(), first.path.c_str(), 0, count);
+    if (length <= 0) {
+        return {}; // Named in another way: all must be named.
+    }
+    prefix.resize(static_cast<std::size_t>(length));
+    for (std::int32_t number = 1; number < count; ++number) {
+        auto path = fmt::format("{}-{:05}-of-{:05}.gguf", prefix, number + 1, count);
+        if (auto added = add(path); !added) {
+            return Error(
+                added.error().code(),
+                fmt::format(
+                    "part {} of {} of the model: {}", number + 1, count, added.error().text()
+                )
+            );
+        }
+    }
+    return {};
+}
+
+Result<void> ModelFiles::check_parts() const {
+    for (std::uint32_t i = 0; i < files_.size(); ++i) {
+        auto const& file = files_[i];
+        if (file.parts != files_.size() || file.part != i) {
+            return Error(
+                Errc::invalid_argument,
+                fmt::format(
+                    "{} is part {} of {}: all parts are needed, in order, and it was named as part "
+                    "{} of {}",
+                    file.path,
+                    file.part + 1,
+                    file.parts,
+                    i + 1,
+                    files_.size()
+                )
+            );
+        }
+    }
+    auto const& first = files_.front();
+    if (first.tensors_in_all != 0 && first.tensors_in_all != tensors_.size()) {
         return Error(
-            Errc::invalid_argument,
+            Errc::corrupt,
             fmt::format(
-                "{} is part {} of {}: all parts are needed, in order, and it was named as part {} "
-                "of {}",
-                files_[index].path,
-                number + 1,
-                std::max(count, 1u),
-                index + 1,
-                files_wanted_
+                "the {} parts from {} on have {} tensors, and the first says {}: one of them is of "
+                "another model",
+                files_.size(),
+                first.path,
+                tensors_.size(),
+                first.tensors_in_all
             )
         );
+    }
+    return {};
+}
+
+Result<void> ModelFiles::unchanged() const {
+    for (auto const& file : files_) {
+        struct stat now{};
+        struct stat by_path{};
+        if (fstat(file.descriptor, &now) != 0) {
+            return errno_error("cannot look at model file " + file.path);
+        }
+        // A file that was only deleted is still all there for us.
+        bool const replaced = stat(file.path.c_str(), &by_path) == 0 &&
+                              (by_path.st_dev != file.device || by_path.st_ino != file.inode);
+        bool const written = static_cast<std::uint64_t>(now.st_size) != file.bytes ||
+                             now.st_mtim.tv_sec != file.changed.tv_sec ||
+                             now.st_mtim.tv_nsec != file.changed.tv_nsec;
+        if (replaced || written) {
+            return Error(
+                Errc::conflict,
+                fmt::format(
+                    "{} was {} while it was being loaded; load it again",
+                    file.path,
+                    replaced ? "replaced" : "written to"
+                )
+            );
+        }
     }
     return {};
 }
@@ -271,41 +369,53 @@ Result<void> ModelFiles::make_resident(std::string const& tensor, TensorEntry co
     return read(tensor, entry.place, file.reserved + entry.place.offset, entry.bytes);
 }
 
+void ModelFiles::read_ahead(FilePlace place, std::uint64_t bytes) const {
+    // Advice: whether it is taken does not matter.
+    (void)posix_fadvise(
+        files_[place.file].descriptor,
+        static_cast<off_t>(place.offset),
+        static_cast<off_t>(bytes),
+        POSIX_FADV_WILLNEED
+    );
+}
+
+std::string ModelFiles::place_words(std::string const& tensor, FilePlace place) const {
+    return fmt::format(
+        "tensor {} at offset {} of {}", tensor, place.offset, files_[place.file].path
+    );
+}
+
 Result<void>
 ModelFiles::read(std::string const& tensor, FilePlace place, void* into, std::size_t bytes) const {
     auto const& file = files_[place.file];
     auto* to = static_cast<std::uint8_t*>(into);
     std::size_t done = 0;
     while (done < bytes) {
-        auto const got = pread(
+        auto const got = read_at_(
             file.descriptor, to + done, bytes - done, static_cast<off_t>(place.offset + done)
         );
         if (got < 0 && errno == EINTR) {
             continue;
         }
         if (got < 0) {
-            return errno_error(fmt::format(
-                "cannot read {} bytes of tensor {} at offset {} of {}",
-                bytes,
-                tensor,
-                place.offset,
-                file.path
-            ));
+            return errno_error(
+                fmt::format("cannot read {} bytes of {}", bytes, place_words(tensor, place))
+            );
         }
         if (got == 0) {
             return Error(
                 Errc::corrupt,
                 fmt::format(
-                    "{} is truncated: tensor {} needs {} bytes at offset {}, the file ends at {}",
+                    "{} is truncated: it ended at {} while {} bytes of {} were read",
                     file.path,
-                    tensor,
+                    place.offset + done,
                     bytes,
-                    place.offset,
-                    place.offset + done
+                    place_words(tensor, place)
                 )
             );
         }
         done += static_cast<std::size_t>(got);
+        bytes_read_ += static_cast<std::uint64_t>(got);
     }
     return {};
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 namespace exo::engine {
@@ -28,6 +29,17 @@ std::vector<FileRange> merged(std::vector<FileRange> ranges) {
     return result;
 }
 
+std::uint64_t largest_layer(ModelFiles const& files) {
+    std::map<std::uint32_t, std::uint64_t> layers;
+    std::uint64_t largest = 0;
+    for (auto const& [name, entry] : files.tensors()) {
+        if (auto const layer = layer_of(name)) {
+            largest = std::max(largest, layers[*layer] += entry.bytes);
+        }
+    }
+    return largest;
+}
+
 } // namespace
 
 Result<ProbeReport> probe_model(LoadOptions const& options) {
@@ -40,6 +52,7 @@ Result<ProbeReport> probe_model(LoadOptions const& options) {
     report.layers = outline->files->layer_count();
     report.context_length = outline->rehearsal.context_length;
     report.files = outline->files->count();
+    report.layer_bytes = largest_layer(*outline->files);
     for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
         auto const& use = outline->rehearsal.use[rank];
         RankNeed need;
@@ -61,11 +74,11 @@ Result<ProbeReport> probe_model(LoadOptions const& options) {
     return report;
 }
 
-std::string to_json(ProbeReport const& report) {
+std::string to_json(ProbeReport const& report, bool with_ranges) {
     auto ranks = nlohmann::json::array();
     for (auto const& need : report.ranks) {
         auto ranges = nlohmann::json::array();
-        for (auto const& range : need.ranges) {
+        for (auto const& range : with_ranges ? need.ranges : std::vector<FileRange>{}) {
             nlohmann::json item = {range.place.offset, range.bytes};
             if (report.files > 1) {
                 item.push_back(range.place.file);
@@ -85,6 +98,7 @@ std::string to_json(ProbeReport const& report) {
         {"architecture", report.architecture},
         {"layers", report.layers},
         {"context", report.context_length},
+        {"layer_bytes", report.layer_bytes},
         {"ranks", std::move(ranks)},
     };
     return json.dump();

@@ -25,14 +25,15 @@ struct ProbeReport {
     std::uint32_t layers = 0;
     std::uint32_t context_length = 0; // That the numbers are for.
     std::size_t files = 1;
+    std::uint64_t layer_bytes = 0; // Weights of the largest layer.
     std::vector<RankNeed> ranks;
 };
 
 [[nodiscard]] Result<ProbeReport> probe_model(LoadOptions const& options);
 
 // `{ok: true, ...}` as specs/engine.md has it. A range is [offset, length], or in a model of
-// several files [offset, length, file].
-[[nodiscard]] std::string to_json(ProbeReport const& report);
+// several files [offset, length, file]; tensor cuts give tens of thousands of them.
+[[nodiscard]] std::string to_json(ProbeReport const& report, bool with_ranges = true);
 [[nodiscard]] std::string probe_refusal(std::string const& reason);
 
 } // namespace exo::engine

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -17,13 +19,29 @@ namespace {
 constexpr std::size_t threads_max = 4;
 // One system call reads at most so much: large enough to be fast, small enough to share out.
 constexpr std::size_t piece_bytes_max = 4u << 20;
-// Rows further apart are read one by one; nearer ones in one go, with what lies between.
-constexpr std::size_t row_stride_max = 256u << 10;
+// Of rows that are nearer the system is told to read ahead what lies between, too: a disk is faster
+// in one go. What is further apart is not worth it.
+constexpr std::size_t read_ahead_stride_max = 64u << 10;
+// How long an error elsewhere may go unnoticed.
+constexpr std::chrono::milliseconds check_interval{200};
 
 struct Piece {
     TensorReads const* tensor;
     WeightRead read;
 };
+
+std::uint64_t bytes_of(WeightRead const& read) {
+    return std::uint64_t{read.bytes} * read.count;
+}
+
+// In the file, with what lies between the rows.
+std::uint64_t span_of(WeightRead const& read) {
+    return (read.count - 1) * std::uint64_t{read.file_stride} + read.bytes;
+}
+
+std::uint8_t* target(WeightRead const& read, std::size_t row) {
+    return static_cast<std::uint8_t*>(read.to) + row * read.memory_stride;
+}
 
 void cut_contiguous(TensorReads const& tensor, WeightRead const& read, std::vector<Piece>& pieces) {
     for (std::size_t at = 0; at < read.bytes; at += piece_bytes_max) {
@@ -40,39 +58,91 @@ void cut_rows(TensorReads const& tensor, WeightRead const& read, std::vector<Pie
     for (std::size_t row = 0; row < read.count; row += rows_each) {
         auto piece = read;
         piece.from.offset += row * read.file_stride;
-        piece.to = static_cast<std::uint8_t*>(read.to) + row * read.memory_stride;
+        piece.to = target(read, row);
         piece.count = std::min(rows_each, read.count - row);
         pieces.push_back({&tensor, piece});
     }
 }
 
-Result<void> read_rows(ModelFiles const& files, Piece const& piece, Bytes& span) {
+Result<void> read_piece(ModelFiles const& files, Piece const& piece) {
     auto const& read = piece.read;
-    auto* const to = static_cast<std::uint8_t*>(read.to);
-    span.resize((read.count - 1) * read.file_stride + read.bytes);
-    EXO_TRY(files.read(piece.tensor->tensor, read.from, span.data(), span.size()));
+    if (read.count > 1 && read.file_stride <= read_ahead_stride_max) {
+        files.read_ahead(read.from, span_of(read));
+    }
     for (std::size_t row = 0; row < read.count; ++row) {
-        std::memcpy(
-            to + row * read.memory_stride, span.data() + row * read.file_stride, read.bytes
-        );
+        FilePlace const from{read.from.file, read.from.offset + row * read.file_stride};
+        EXO_TRY(files.read(piece.tensor->tensor, from, target(read, row), read.bytes));
     }
     return {};
 }
 
-Result<void> read_piece(ModelFiles const& files, Piece const& piece, Bytes& span) {
-    auto const& read = piece.read;
-    if (read.count == 1) {
-        return files.read(piece.tensor->tensor, read.from, read.to, read.bytes);
+// ---- a tensor that is wanted twice
+
+struct Copy {
+    WeightRead read;
+    std::uint8_t const* from;
+};
+
+// What is read in one stretch, by where it begins.
+using Stretches = std::map<std::pair<std::uint32_t, std::uint64_t>, WeightRead const*>;
+
+// Where the bytes of `read` come to by another read, longer or met before; null if by none.
+std::uint8_t const* elsewhere(Stretches const& stretches, WeightRead const& read) {
+    auto after = stretches.upper_bound({read.from.file, read.from.offset});
+    if (after == stretches.begin()) {
+        return nullptr;
     }
-    if (read.file_stride <= row_stride_max) {
-        return read_rows(files, piece, span);
+    auto const& other = *std::prev(after)->second;
+    auto const into = read.from.offset - other.from.offset;
+    bool const within =
+        &other != &read && other.from.file == read.from.file && into + span_of(read) <= other.bytes;
+    return within ? static_cast<std::uint8_t const*>(other.to) + into : nullptr;
+}
+
+void copy(Copy const& copy) {
+    for (std::size_t row = 0; row < copy.read.count; ++row) {
+        std::memcpy(
+            target(copy.read, row), copy.from + row * copy.read.file_stride, copy.read.bytes
+        );
     }
-    for (std::size_t row = 0; row < read.count; ++row) {
-        FilePlace const from{read.from.file, read.from.offset + row * read.file_stride};
-        auto* const to = static_cast<std::uint8_t*>(read.to) + row * read.memory_stride;
-        EXO_TRY(files.read(piece.tensor->tensor, from, to, read.bytes));
+}
+
+struct Plan {
+    std::vector<Piece> pieces; // In the order of the file: a disk reads ahead.
+    std::vector<Copy> copies;  // When all pieces are there.
+    std::uint64_t bytes = 0;   // Of the pieces.
+};
+
+Plan make_plan(std::vector<TensorReads> const& tensors) {
+    Stretches stretches;
+    for (auto const& tensor : tensors) {
+        for (auto const& read : tensor.reads) {
+            auto const place = std::pair(read.from.file, read.from.offset);
+            if (read.count == 1) {
+                auto& longest = stretches.try_emplace(place, &read).first->second;
+                longest = read.bytes > longest->bytes ? &read : longest;
+            }
+        }
     }
-    return {};
+    Plan plan;
+    for (auto const& tensor : tensors) {
+        for (auto const& read : tensor.reads) {
+            if (auto const* const from = elsewhere(stretches, read)) {
+                plan.copies.push_back({read, from});
+                continue;
+            }
+            plan.bytes += bytes_of(read);
+            if (read.count == 1) {
+                cut_contiguous(tensor, read, plan.pieces);
+            } else {
+                cut_rows(tensor, read, plan.pieces);
+            }
+        }
+    }
+    std::ranges::sort(plan.pieces, {}, [](Piece const& piece) {
+        return std::pair(piece.read.from.file, piece.read.from.offset);
+    });
+    return plan;
 }
 
 // What the reading threads share.
@@ -80,52 +150,51 @@ class Work {
 public:
     Work(ModelFiles const& files, std::vector<Piece> pieces)
         : files_(files)
-        , pieces_(std::move(pieces)) {
-        for (auto const& piece : pieces_) {
-            if (auto const layer = layer_of(piece.tensor->tensor)) {
-                ++pieces_of_layer_[*layer];
-            }
-        }
-    }
+        , pieces_(std::move(pieces)) {}
+
+    [[nodiscard]] std::size_t threads() const { return std::min(threads_max, pieces_.size()); }
 
     void run() {
-        Bytes span;
         for (;;) {
             auto const index = next_++;
             if (index >= pieces_.size() || failed_) {
                 break;
             }
-            auto result = read_piece(files_, pieces_[index], span);
+            auto const result = read_piece(files_, pieces_[index]);
             std::scoped_lock const lock(mutex_);
             ++done_;
-            if (!result && !failed_) {
-                error_ = result.error();
-                failed_ = true;
+            bytes_ += bytes_of(pieces_[index].read);
+            if (!result) {
+                stop(result.error());
             }
-            count_layer(pieces_[index]);
             changed_.notify_one();
         }
     }
 
-    Result<void> wait(std::function<void(std::uint32_t)> const& on_progress) {
+    Result<void> wait(std::uint64_t all, ReadHooks const& hooks) {
         std::unique_lock lock(mutex_);
-        std::uint32_t told = 0;
         while (done_ < pieces_.size() && !failed_) {
-            changed_.wait(lock);
-            if (layers_ != told && !failed_) {
-                told = layers_;
-                lock.unlock();
-                on_progress(told);
-                lock.lock();
+            changed_.wait_for(lock, check_interval);
+            auto const bytes = bytes_;
+            lock.unlock();
+            auto const health = hooks.check();
+            if (health) {
+                hooks.on_progress(bytes, all);
+            }
+            lock.lock();
+            if (!health) {
+                stop(health.error());
             }
         }
         return error_ ? Result<void>(*error_) : Result<void>();
     }
 
 private:
-    void count_layer(Piece const& piece) {
-        if (auto const layer = layer_of(piece.tensor->tensor)) {
-            layers_ += --pieces_of_layer_[*layer] == 0 ? 1 : 0;
+    // With the lock.
+    void stop(Error error) {
+        if (!failed_) {
+            error_ = std::move(error);
+            failed_ = true;
         }
     }
 
@@ -137,8 +206,7 @@ private:
     std::mutex mutex_; // Of all below.
     std::condition_variable changed_;
     std::size_t done_ = 0;
-    std::uint32_t layers_ = 0;
-    std::map<std::uint32_t, std::size_t> pieces_of_layer_;
+    std::uint64_t bytes_ = 0;
     std::optional<Error> error_;
 };
 
@@ -157,31 +225,22 @@ std::optional<std::uint32_t> layer_of(std::string_view tensor) {
 }
 
 Result<void> read_weights(
-    ModelFiles const& files,
-    std::vector<TensorReads> const& tensors,
-    std::function<void(std::uint32_t layers)> const& on_progress
+    ModelFiles const& files, std::vector<TensorReads> const& tensors, ReadHooks const& hooks
 ) {
-    std::vector<Piece> pieces;
-    for (auto const& tensor : tensors) {
-        for (auto const& read : tensor.reads) {
-            if (read.count == 1) {
-                cut_contiguous(tensor, read, pieces);
-            } else {
-                cut_rows(tensor, read, pieces);
-            }
+    auto plan = make_plan(tensors);
+    Work work(files, std::move(plan.pieces));
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < work.threads(); ++i) {
+            threads.emplace_back([&work] { work.run(); });
         }
+        EXO_TRY(work.wait(plan.bytes, hooks));
     }
-    // In the order of the file: a disk reads ahead.
-    std::ranges::sort(pieces, {}, [](Piece const& piece) {
-        return std::pair(piece.read.from.file, piece.read.from.offset);
-    });
-    auto const thread_count = std::min(threads_max, pieces.size());
-    Work work(files, std::move(pieces));
-    std::vector<std::jthread> threads;
-    for (std::size_t i = 0; i < thread_count; ++i) {
-        threads.emplace_back([&work] { work.run(); });
+    for (auto const& wanted : plan.copies) {
+        copy(wanted);
     }
-    return work.wait(on_progress);
+    hooks.on_progress(plan.bytes, plan.bytes);
+    return {};
 }
 
 } // namespace exo::engine

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Brings the queued weights of this rank from their files into memory, with several threads: one
-// alone does not keep a fast disk busy.
+// Brings the queued weights of this rank from their files into memory: only what is asked for, each
+// byte once, with several threads, for one alone does not keep a fast disk busy.
 #pragma once
 
 #include "engine/load/model_files.hpp"
@@ -17,12 +17,19 @@ struct TensorReads {
     std::vector<WeightRead> reads;
 };
 
-// `on_progress` is told the number of layers of which everything has been read; it is called from
-// this thread. Error: the first one, after which nothing more is read.
+struct ReadHooks {
+    // How much has been read: rises, and ends at all. Called from this thread, after each change
+    // that it has time for.
+    std::function<void(std::uint64_t done, std::uint64_t all)> on_progress;
+    // Asked from this thread at least every check_interval: an error ends the reading.
+    std::function<Result<void>()> check;
+};
+
+// A tensor may be among `tensors` twice (tied embeddings: rows for the host, columns for a device):
+// what lies within another read of it is copied from there. Error: the first one, after which
+// nothing more is read.
 Result<void> read_weights(
-    ModelFiles const& files,
-    std::vector<TensorReads> const& tensors,
-    std::function<void(std::uint32_t layers)> const& on_progress
+    ModelFiles const& files, std::vector<TensorReads> const& tensors, ReadHooks const& hooks
 );
 
 // The layer that a tensor belongs to ("blk.7.attn_q.weight": 7), nothing for others.

@@ -196,5 +196,48 @@ TEST_F(EngineTest, uneven_shares_with_empty_slices_change_nothing) {
     EXPECT_LE(nmse(values, reference), 1e-4);
 }
 
+Bytes bytes_of(std::string const& text) {
+    Bytes bytes;
+    append(bytes, as_bytes(text));
+    return bytes;
+}
+
+// What rank 0 hears when a disk of rank 1 breaks while it loads.
+Bytes reason_at_rank_0(collective::Group& group) {
+    LoadOptions options{
+        .model_paths = {test_model()},
+        .ranks = group.size(),
+        .context_length = 256,
+        .micro_batch = 64,
+        .step_tokens_max = 128,
+        .sequences_max = 4
+    };
+    if (group.rank() == 1) {
+        options.read_at = [](int, void*, std::size_t, off_t) {
+            errno = EIO;
+            return ssize_t{-1};
+        };
+    }
+    auto outline = outline_model(options, &group);
+    if (!outline) {
+        return bytes_of(outline.error().text());
+    }
+    auto const loaded = finish_model(std::move(*outline), group, [](std::uint32_t) {});
+    if (!loaded) {
+        return bytes_of(loaded.error().text());
+    }
+    auto const ready = group.barrier(); // As warming up would.
+    return bytes_of(ready ? "ready" : ready.error().text());
+}
+
+TEST_F(EngineTest, when_one_rank_cannot_read_all_end_with_its_reason) {
+    auto const bytes = run_ranks(2, reason_at_rank_0);
+    auto const text = std::string(as_text(bytes));
+    for (std::string const& part : {std::string("rank 1"), std::string("tensor "), test_model()}) {
+        EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+    EXPECT_NE(text.find("Input/output error"), std::string::npos) << text;
+}
+
 } // namespace
 } // namespace exo::engine
