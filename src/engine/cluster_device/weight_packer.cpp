@@ -6,6 +6,8 @@
 #include <ggml-backend-impl.h>
 #include <ggml-impl.h>
 
+#include <algorithm>
+#include <string_view>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -27,14 +29,50 @@ bool is_product(ggml_tensor const* node) {
     return node->op == GGML_OP_MUL_MAT || node->op == GGML_OP_MUL_MAT_ID;
 }
 
-// The whole pages within the weight.
-void give_back_pages(ggml_tensor const* weight) {
+// The whole pages within.
+void give_back_pages(std::uint8_t* at, std::size_t bytes) {
     auto const page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    auto const start = reinterpret_cast<std::uintptr_t>(weight->data);
+    auto const start = reinterpret_cast<std::uintptr_t>(at);
     auto const first = (start + page - 1) / page * page;
-    auto const last = (start + ggml_nbytes(weight)) / page * page;
+    auto const last = (start + bytes) / page * page;
     if (last > first) {
         madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    }
+}
+
+// Rows that are packed at once. ggml's own layout joins groups of rows, of 4 to 16, and knows
+// nothing of other groups: so some can be packed, and their plain pages given back, before the
+// next. Other layouts take a weight as a whole.
+std::int64_t rows_at_once(ggml_tensor const* weight, ggml_backend_buffer_type_t type) {
+    constexpr std::int64_t rows_of_a_group = 16;
+    constexpr std::size_t bytes_wanted = 4u << 20;
+    bool const by_rows = std::string_view(ggml_backend_buft_name(type)) == "CPU_REPACK";
+    auto const groups = bytes_wanted / (rows_of_a_group * weight->nb[1]) + 1;
+    auto const rows = rows_of_a_group * static_cast<std::int64_t>(groups);
+    return by_rows && ggml_is_contiguous(weight) ? std::min(rows, ggml_nrows(weight))
+                                                 : ggml_nrows(weight);
+}
+
+void pack_and_give_back(ggml_tensor* packed, ggml_tensor* weight, ggml_backend_buffer_type_t type) {
+    auto* const plain = static_cast<std::uint8_t*>(weight->data);
+    auto const all = ggml_nrows(weight);
+    auto const rows = rows_at_once(weight, type);
+    if (rows == all) {
+        ggml_backend_tensor_set(packed, plain, 0, ggml_nbytes(weight));
+        give_back_pages(plain, ggml_nbytes(weight));
+        return;
+    }
+    auto const row_bytes = weight->nb[1];
+    for (std::int64_t row = 0; row < all; row += rows) {
+        auto const at = static_cast<std::size_t>(row) * row_bytes;
+        ggml_tensor part = *packed;
+        part.ne[1] = std::min(rows, all - row);
+        part.ne[2] = part.ne[3] = 1;
+        part.nb[2] = part.nb[3] = static_cast<std::size_t>(part.ne[1]) * row_bytes;
+        part.data = static_cast<std::uint8_t*>(packed->data) + at;
+        ggml_backend_tensor_set(&part, plain + at, 0, ggml_nbytes(&part));
+        // From the beginning: a page may hold the end of one part and the start of the next.
+        give_back_pages(plain, at + ggml_nbytes(&part));
     }
 }
 
@@ -115,8 +153,7 @@ ggml_tensor* WeightPacker::packed(ggml_tensor* weight, ggml_tensor* product) {
     auto* buffer = made.buffer.get();
     ggml_backend_tensor_alloc(buffer, &made.tensor, ggml_backend_buffer_get_base(buffer));
     ggml_backend_buffer_set_usage(buffer, GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
-    ggml_backend_tensor_set(&made.tensor, weight->data, 0, ggml_nbytes(weight));
-    give_back_pages(weight);
+    pack_and_give_back(&made.tensor, weight, type);
     return &made.tensor;
 }
 

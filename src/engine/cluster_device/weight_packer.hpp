@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ggml's CPU kernels are fastest on weights in a layout of their own. A weight is brought into it
-// when a graph first multiplies by it; its plain pages are then given back. So at most one tensor
-// is in memory twice.
+// when a graph first multiplies by it; its plain pages are given back, in ggml's own layout as it
+// goes: so a few megabytes are in memory twice, in other layouts one tensor.
 #pragma once
 
 #include "base/result.hpp"
