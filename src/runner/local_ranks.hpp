@@ -51,6 +51,8 @@ public:
     // Waits for the process; its exit code, or 128 and the signal.
     [[nodiscard]] int wait(std::uint32_t rank);
 
+    [[nodiscard]] pid_t process(std::uint32_t rank) const { return ranks_[rank].process; }
+
     // As a crash.
     void kill(std::uint32_t rank);
 
