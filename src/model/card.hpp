@@ -11,6 +11,29 @@
 
 namespace exo::model {
 
+enum class Sharding { pipeline, tensor };
+
+// What one rank takes of a model that is cut into even shares.
+struct RankNeed {
+    std::uint64_t weight_bytes = 0;
+    std::uint64_t kv_bytes_per_token = 0; // f16
+    std::uint64_t compute_bytes = 0;      // The buffers of graphs.
+
+    bool operator==(RankNeed const&) const = default;
+};
+
+// Whether llama.cpp can run the model so, and what that takes: tried with the model's file by
+// `exo runner --probe`, not estimated.
+struct ModelCut {
+    Sharding sharding = Sharding::pipeline;
+    std::uint32_t ranks = 1;
+    std::string refusal;           // Why it cannot; empty if it can.
+    std::uint64_t layer_bytes = 0; // Weights of the largest layer.
+    std::vector<RankNeed> needs;   // By rank.
+
+    bool operator==(ModelCut const&) const = default;
+};
+
 struct ModelCard {
     ModelId model_id;
     Memory storage_size; // All tensors, as on disk.
@@ -28,6 +51,7 @@ struct ModelCard {
     std::string name;
     std::vector<std::string> tasks{"TextGeneration"};
     std::vector<std::string> capabilities{"text"};
+    std::vector<ModelCut> cuts; // The verdicts there are; a card from a disk has none.
 
     bool operator==(ModelCard const&) const = default;
 };

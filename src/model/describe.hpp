@@ -45,6 +45,9 @@ constexpr bool names_stay_lower_case = false;
 EXO_DESCRIBE(Memory, in_bytes)
 
 // card.hpp
+EXO_DESCRIBE_ENUM(Sharding, pipeline, tensor)
+EXO_DESCRIBE(RankNeed, weight_bytes, kv_bytes_per_token, compute_bytes)
+EXO_DESCRIBE(ModelCut, sharding, ranks, refusal, layer_bytes, needs)
 EXO_DESCRIBE(
     ModelCard,
     model_id,
@@ -62,7 +65,8 @@ EXO_DESCRIBE(
     quantization,
     name,
     tasks,
-    capabilities
+    capabilities,
+    cuts
 )
 
 // settings.hpp
@@ -87,7 +91,6 @@ template <>
 inline constexpr bool absent_fields_keep_defaults<InstanceSettings> = true;
 
 // instance.hpp
-EXO_DESCRIBE_ENUM(Sharding, pipeline, tensor)
 EXO_DESCRIBE_ENUM(InstanceMeta, mlx_ring, mlx_jaccl)
 EXO_DESCRIBE(
     PipelineShardMetadata, model_card, device_rank, world_size, start_layer, end_layer, n_layers

@@ -15,7 +15,6 @@
 
 namespace exo::model {
 
-enum class Sharding { pipeline, tensor };
 // Which transport joins the ranks: MlxRing is TCP, MlxJaccl is RDMA. The names are the API's.
 enum class InstanceMeta { mlx_ring, mlx_jaccl };
 

@@ -31,7 +31,13 @@ ModelCard card() {
         .architecture = "llama",
         .family = "smollm",
         .quantization = "Q4_1",
-        .name = "B"
+        .name = "B",
+        .cuts =
+            {{.sharding = Sharding::tensor, .ranks = 3, .refusal = "odd heads"},
+             {.ranks = 1,
+              .layer_bytes = 30'000,
+              .needs = {{.weight_bytes = 900'000, .kv_bytes_per_token = 23'040, .compute_bytes = 5}}
+             }}
     };
 }
 
