@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much memory a rank needs: an estimate from the model's card, on the safe side. Pure.
+// How much memory a rank needs. Pure. Where llama.cpp has been asked (ModelCard::cuts) its figures
+// count; else it is an estimate from the model's card, on the safe side.
 //
 // A rank holds its slice of the weights and of the KV cache, and what running takes: the process,
 // the graph's buffers and, at either end of the model, a vocabulary matrix.
@@ -9,6 +10,7 @@
 #include "model/instance.hpp"
 
 #include <cstdint>
+#include <span>
 
 namespace exo::placement {
 
@@ -35,9 +37,24 @@ struct Cache {
 // One layer's part of weights and KV cache. REQUIRES: card.n_layers > 0.
 [[nodiscard]] std::uint64_t layer_bytes(model::ModelCard const& card, Cache cache);
 
-// A tensor rank with `share` of `total` of the width. REQUIRES: total > 0.
+// A pipeline rank, with rank 0 at the end of the model and rank 1 at its beginning.
+struct StageBytes {
+    std::uint64_t fixed = 0; // Whatever its layers.
+    std::uint64_t layer = 0; // For each of them.
+
+    [[nodiscard]] std::uint64_t with(std::uint64_t layers) const;
+};
+
+// REQUIRES: 0 < ranks <= card.n_layers, rank < ranks.
+[[nodiscard]] StageBytes
+stage_bytes(model::ModelCard const& card, Cache cache, std::uint32_t rank, std::uint32_t ranks);
+
+// A tensor rank of the width that `shares` gives it. REQUIRES: rank < shares.size(), a sum above 0.
 [[nodiscard]] std::uint64_t tensor_rank_bytes(
-    model::ModelCard const& card, Cache cache, std::uint64_t share, std::uint64_t total
+    model::ModelCard const& card,
+    Cache cache,
+    std::span<std::uint64_t const> shares,
+    std::uint32_t rank
 );
 
 // A draft model, whole, beside rank 0's slice and within its process: weights, a cache as long as

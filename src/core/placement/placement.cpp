@@ -4,6 +4,7 @@
 #include "base/assert.hpp"
 #include "base/overloaded.hpp"
 #include "base/text.hpp"
+#include "core/placement/cuts.hpp"
 #include "core/placement/memory.hpp"
 #include "core/placement/nodes.hpp"
 #include "core/placement/split.hpp"
@@ -84,24 +85,26 @@ Contexts contexts_for(Request const& request) {
 
 std::uint32_t ranks_max(Request const& request) {
     ModelCard const& card = request.model_card;
-    if (request.sharding == Sharding::pipeline) {
-        return std::min(pipeline_ranks_max, card.n_layers);
-    }
-    if (!card.supports_tensor) {
-        return 1;
-    }
-    // A rank without a KV head trips llama.cpp's asserts (DESIGN.md 6).
-    std::uint32_t const heads = card.num_key_value_heads;
-    return heads == 0 ? tensor_ranks_max : std::min(tensor_ranks_max, heads);
+    return request.sharding == Sharding::pipeline ? std::min(pipeline_ranks_max, card.n_layers)
+                                                  : tensor_ranks_max;
+}
+
+// Why the request cannot be met with so many ranks; empty if it can, as far as the model goes.
+std::string why_not(Request const& request, std::uint32_t ranks) {
+    return why_not_cut(request.model_card, request.sharding, ranks);
 }
 
 std::optional<Cut> best_cut(Problem const& problem) {
     Request const& request = problem.request;
     Contexts const contexts = contexts_for(request);
-    std::size_t const least = std::max(request.min_nodes, 1u);
-    std::size_t const most = std::min<std::size_t>(problem.nodes.size(), ranks_max(request));
+    std::uint32_t const least = std::max(request.min_nodes, 1u);
+    auto const most =
+        static_cast<std::uint32_t>(std::min<std::size_t>(problem.nodes.size(), ranks_max(request)));
     for (auto const& lengths : {contexts.useful, contexts.small}) {
-        for (std::size_t ranks = least; ranks <= most; ++ranks) {
+        for (std::uint32_t ranks = least; ranks <= most; ++ranks) {
+            if (!why_not(request, ranks).empty()) {
+                continue;
+            }
             for (std::uint32_t const length : lengths) {
                 if (auto found = cut(problem, length, ranks)) {
                     return found;
@@ -170,10 +173,6 @@ std::string impossible(Request const& request) {
     if (request.instance_meta != InstanceMeta::mlx_ring) {
         return "MlxJaccl needs RDMA, which this version of exo does not drive; use MlxRing";
     }
-    if (request.min_nodes > 1 && request.sharding == Sharding::tensor && !card.supports_tensor) {
-        return "its architecture (" + card.architecture +
-               ") cannot be cut by tensor; use Pipeline sharding";
-    }
     std::uint32_t const context = request.settings.context_length;
     if (card.context_length != 0 && context > card.context_length) {
         return std::to_string(context) +
@@ -185,10 +184,35 @@ std::string impossible(Request const& request) {
     if (request.min_nodes > most) {
         bool const pipeline = request.sharding == Sharding::pipeline;
         return asked + ", but " + (pipeline ? "Pipeline" : "Tensor") +
-               " sharding of this model takes at most " + std::to_string(most) + " (" +
-               (pipeline ? std::to_string(card.n_layers) + " layers"
-                         : std::to_string(card.num_key_value_heads) + " key-value heads") +
-               ")";
+               " sharding of this model takes at most " + std::to_string(most) +
+               (most == card.n_layers && pipeline ? " (its layers)" : "");
+    }
+    return {};
+}
+
+// Why the model cannot be cut into any number of parts that there are nodes for; empty if it can.
+std::string uncuttable(Request const& request, std::size_t nodes) {
+    ModelCard const& card = request.model_card;
+    std::uint32_t const least = std::max(request.min_nodes, 1u);
+    auto const most = static_cast<std::uint32_t>(std::min<std::size_t>(nodes, ranks_max(request)));
+    for (std::uint32_t ranks = least; ranks <= most; ++ranks) {
+        if (why_not(request, ranks).empty()) {
+            return {};
+        }
+    }
+    std::string const why = why_not(request, least);
+    bool const by_layers = request.sharding == Sharding::tensor && least <= card.n_layers &&
+                           why_not_cut(card, Sharding::pipeline, least).empty();
+    return why + (by_layers ? "; use Pipeline sharding" : "");
+}
+
+// Of the numbers of ranks that there are nodes for, the first that the model cannot be cut into.
+std::string first_refusal(Request const& request, std::size_t nodes) {
+    std::uint32_t const most = ranks_max(request);
+    for (auto ranks = std::max(request.min_nodes, 1u); ranks <= most && ranks <= nodes; ++ranks) {
+        if (std::string const why = why_not(request, ranks); !why.empty()) {
+            return " Over " + std::to_string(ranks) + " nodes " + why + ".";
+        }
     }
     return {};
 }
@@ -199,10 +223,18 @@ std::string needs_of(Problem const& problem) {
     std::uint32_t const wish = request.settings.context_length;
     std::uint32_t const context = wish == 0 ? context_min : wish;
     Cache const cache{.tokens = context, .type = request.settings.cache_type};
-    std::string text = "It needs " + format_size(card.storage_size.in_bytes) +
-                       " for its weights, " + format_size(kv_cache_bytes(card, cache)) + " for " +
-                       std::to_string(context) + " tokens of context, and " +
-                       format_size(overhead_bytes(card)) + " on each node to run";
+    std::string text;
+    if (auto const* const whole = cut_of(card, Sharding::pipeline, 1)) {
+        auto const stage = stage_bytes(card, cache, 0, 1);
+        text = "On one node it needs " + format_size(stage.with(card.n_layers)) + " (weights " +
+               format_size(whole->needs[0].weight_bytes) + ") with " + std::to_string(context) +
+               " tokens of context";
+    } else {
+        text = "It needs " + format_size(card.storage_size.in_bytes) + " for its weights, " +
+               format_size(kv_cache_bytes(card, cache)) + " for " + std::to_string(context) +
+               " tokens of context, and " + format_size(overhead_bytes(card)) +
+               " on each node to run";
+    }
     if (problem.draft != nullptr) {
         text += "; its draft model " + format_size(draft_bytes(*problem.draft, context)) + " on " +
                 problem.nodes.front().label;
@@ -210,8 +242,8 @@ std::string needs_of(Problem const& problem) {
     return text + ".";
 }
 
-Error refusal(Request const& request, std::string const& why) {
-    return {Errc::conflict, "cannot place " + request.model_card.model_id.value() + ": " + why};
+Error refusal(Request const& request, std::string const& why, Errc code = Errc::conflict) {
+    return {code, "cannot place " + request.model_card.model_id.value() + ": " + why};
 }
 
 Error too_few(Request const& request, Nodes const& nodes) {
@@ -232,6 +264,7 @@ Error no_room(Problem const& problem, Nodes const& nodes) {
     return refusal(
         problem.request,
         "not enough free memory. " + needs_of(problem) + " " + numbers_of(nodes) +
+            first_refusal(problem.request, nodes.eligible.size()) +
             " Close other programs, delete an instance, add a node, " +
             (fixed ? "ask for a shorter context, " : "") + "or choose a smaller quantization."
     );
@@ -257,8 +290,17 @@ layers_of(std::vector<std::uint64_t> const& shares, std::size_t rank) {
     return {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(first + shares[rank])};
 }
 
+// With the figures of this cut alone: the document goes to everyone.
+ModelCard card_for(Request const& request, std::size_t ranks) {
+    ModelCard card = request.model_card;
+    std::erase_if(card.cuts, [&](ModelCut const& cut) {
+        return cut.ranks != ranks || cut.sharding != sharding_of(request, ranks);
+    });
+    return card;
+}
+
 ShardMetadata shard(Request const& request, Cut const& cut, std::size_t rank) {
-    ModelCard const& card = request.model_card;
+    ModelCard const card = card_for(request, cut.shares.size());
     auto const device_rank = static_cast<std::uint32_t>(rank);
     auto const world_size = static_cast<std::uint32_t>(cut.shares.size());
     if (sharding_of(request, cut.shares.size()) == Sharding::tensor) {
@@ -318,19 +360,6 @@ std::uint64_t share_of(ShardMetadata const& shard) {
     );
 }
 
-std::uint64_t stage_bytes(PipelineShardMetadata const& stage, Cache cache) {
-    ModelCard const& card = stage.model_card;
-    if (card.n_layers == 0) {
-        return 0; // A document from outside that says nothing.
-    }
-    std::uint64_t const ends = (stage.start_layer == 0 ? vocabulary_bytes(card) : 0) +
-                               (stage.end_layer == stage.n_layers ? vocabulary_bytes(card) : 0);
-    return saturating_add(
-        multiply_divide(layer_bytes(card, cache), share_of(stage), 1),
-        saturating_add(overhead_bytes(card), ends)
-    );
-}
-
 } // namespace
 
 Result<Instance> place(
@@ -340,11 +369,14 @@ Result<Instance> place(
     Request const& request
 ) {
     if (std::string const why = impossible(request); !why.empty()) {
-        return refusal(request, why + ".");
+        return refusal(request, why + ".", Errc::invalid_argument);
     }
     Nodes nodes = consider(state, observations, heard, request.model_card);
     if (nodes.eligible.size() < std::max(request.min_nodes, 1u)) {
         return too_few(request, nodes);
+    }
+    if (std::string const why = uncuttable(request, nodes.eligible.size()); !why.empty()) {
+        return refusal(request, why + ".", Errc::invalid_argument);
     }
     Problem problem{.request = request, .nodes = nodes.eligible};
     if (auto const& draft = request.settings.draft_model) {
@@ -376,17 +408,24 @@ std::uint64_t memory_bytes_needed(Instance const& instance, RunnerId const& runn
     if (found == shards.end()) {
         return 0;
     }
-    std::uint64_t total = 0;
-    for (auto const& [other, shard] : shards) {
-        total = saturating_add(total, share_of(shard));
+    if (!is_well_formed(instance)) {
+        return 0; // A document from outside.
     }
     Cache const cache{.tokens = context_length(instance), .type = settings(instance).cache_type};
+    auto const shares = shares_by_rank(instance);
     return std::visit(
         Overloaded{
-            [&](PipelineShardMetadata const& shard) { return stage_bytes(shard, cache); },
-            [&](TensorShardMetadata const& shard) {
-                return total == 0 ? 0
-                                  : tensor_rank_bytes(shard.model_card, cache, shard.share, total);
+            [&](PipelineShardMetadata const& stage) -> std::uint64_t {
+                auto const ranks = static_cast<std::uint32_t>(shares.size());
+                return ranks > stage.model_card.n_layers
+                           ? 0
+                           : stage_bytes(stage.model_card, cache, stage.device_rank, ranks)
+                                 .with(share_of(stage));
+            },
+            [&](TensorShardMetadata const& part) -> std::uint64_t {
+                bool const empty = std::ranges::count(shares, 0u) == std::ssize(shares);
+                return empty ? 0
+                             : tensor_rank_bytes(part.model_card, cache, shares, part.device_rank);
             },
         },
         found->second

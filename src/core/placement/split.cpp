@@ -14,17 +14,6 @@ std::uint64_t minus(std::uint64_t a, std::uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-// Memory of `rank` for layers.
-std::uint64_t bytes_for_layers(
-    model::ModelCard const& card, std::size_t rank, std::size_t ranks, std::uint64_t free_bytes
-) {
-    bool const holds_last = rank == 0;
-    bool const holds_first = rank == (ranks == 1 ? 0 : 1);
-    std::uint64_t const ends =
-        (holds_first ? vocabulary_bytes(card) : 0) + (holds_last ? vocabulary_bytes(card) : 0);
-    return minus(free_bytes, saturating_add(overhead_bytes(card), ends));
-}
-
 // Each further layer goes to the rank that would have the most memory per layer then; the first one
 // wins a tie. Ranks without room are passed over; while the total suffices, one has room.
 std::vector<std::uint64_t> fill(
@@ -55,9 +44,8 @@ bool widths_fit(
     std::span<std::uint64_t const> free_bytes,
     std::vector<std::uint64_t> const& shares
 ) {
-    std::uint64_t const total = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-        if (tensor_rank_bytes(card, cache, shares[i], total) > free_bytes[i]) {
+    for (std::uint32_t i = 0; i < shares.size(); ++i) {
+        if (tensor_rank_bytes(card, cache, shares, i) > free_bytes[i]) {
             return false;
         }
     }
@@ -70,12 +58,14 @@ std::optional<std::vector<std::uint64_t>>
 split_layers(model::ModelCard const& card, Cache cache, std::span<std::uint64_t const> free_bytes) {
     EXO_ASSERT(!free_bytes.empty());
     EXO_ASSERT(free_bytes.size() <= card.n_layers);
-    std::uint64_t const layer = std::max<std::uint64_t>(layer_bytes(card, cache), 1);
+    auto const ranks = static_cast<std::uint32_t>(free_bytes.size());
     std::vector<std::uint64_t> weights;
     std::vector<std::uint64_t> capacity;
     std::uint64_t total = 0;
-    for (std::size_t i = 0; i < free_bytes.size(); ++i) {
-        auto const bytes = bytes_for_layers(card, i, free_bytes.size(), free_bytes[i]);
+    for (std::uint32_t i = 0; i < ranks; ++i) {
+        auto const stage = stage_bytes(card, cache, i, ranks);
+        auto const bytes = minus(free_bytes[i], stage.fixed);
+        auto const layer = std::max<std::uint64_t>(stage.layer, 1);
         // Whole MiB, of which a machine has fewer than 2^44: products with a number of layers stay
         // below 2^64 (a card has fewer than 2^20 of them: placement.cpp).
         weights.push_back(bytes >> 20);

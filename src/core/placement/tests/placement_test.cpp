@@ -37,13 +37,13 @@ PipelineShardMetadata stage(Instance const& instance, std::string const& node) {
     return std::get<PipelineShardMetadata>(shards.at(*runner_of(instance, NodeId(node))));
 }
 
-// The text of a refusal, which must be a conflict; empty if it was placed.
-std::string refusal(Cluster const& cluster, Request const& asked) {
+// The text of a refusal with this code; empty if it was placed.
+std::string refusal(Cluster const& cluster, Request const& asked, Errc code = Errc::conflict) {
     auto const instance = place(cluster, asked);
     if (instance) {
         return {};
     }
-    EXPECT_EQ(instance.error().code(), Errc::conflict);
+    EXPECT_EQ(instance.error().code(), code);
     return instance.error().text();
 }
 
@@ -267,7 +267,7 @@ TEST_P(Impossible, is_refused_whatever_the_nodes) {
     }
     Request asked = request();
     GetParam().change(asked);
-    std::string const text = refusal(cluster, asked);
+    std::string const text = refusal(cluster, asked, Errc::invalid_argument);
     EXPECT_NE(text.find(GetParam().words), std::string::npos) << text;
 }
 
@@ -292,22 +292,28 @@ INSTANTIATE_TEST_SUITE_P(
                 r.model_card.num_key_value_heads = 2;
                 r.min_nodes = 3;
             },
-            "takes at most 2 (2 key-value heads)"},
+            "it has 2 key-value heads: it cannot be cut by tensor into 3 parts; use Pipeline"},
         Row{"more_ranks_than_layers",
             [](Request& r) {
                 r.model_card.n_layers = 3;
                 r.min_nodes = 4;
             },
-            "takes at most 3 (3 layers)"},
+            "takes at most 3 (its layers)"},
         Row{"too_many_ranks", [](Request& r) { r.min_nodes = 16; }, "takes at most 15"},
-        Row{"a_giant",
+        Row{"what_llama_cpp_cannot_cut",
             [](Request& r) {
-                r.model_card.storage_size = {UINT64_MAX};
-                r.model_card.kv_bytes_per_token = UINT64_MAX;
-                r.model_card.vocabulary_size = UINT32_MAX;
-                r.model_card.hidden_size = UINT32_MAX;
+                r.sharding = Sharding::tensor;
+                r.min_nodes = 2;
+                for (std::uint32_t ranks = 2; ranks <= 16; ++ranks) {
+                    r.model_card.cuts.push_back(
+                        {.sharding = Sharding::tensor, .ranks = ranks, .refusal = "odd heads"}
+                    );
+                }
             },
-            "not enough free memory"}
+            "it cannot be cut by tensor into 2 parts: odd heads; use Pipeline sharding"},
+        Row{"what_llama_cpp_cannot_run",
+            [](Request& r) { r.model_card.cuts = {{.ranks = 1, .refusal = "no such thing"}}; },
+            "it cannot be run: no such thing."}
     ),
     [](auto const& row) { return row.param.name; }
 );
@@ -422,6 +428,103 @@ TEST(Place, the_draft_of_an_instance_that_loads_is_promised_too) {
         memory_bytes_needed(instance, *runner_of(instance, NodeId("a"))) +
             draft_bytes(draft_card(), 4096)
     );
+}
+
+TEST(Place, a_giant_is_refused_for_its_size) {
+    Cluster cluster;
+    cluster.add(node("a", 64 * gib));
+    Request asked = request();
+    asked.model_card.storage_size = {UINT64_MAX};
+    asked.model_card.kv_bytes_per_token = UINT64_MAX;
+    asked.model_card.vocabulary_size = UINT32_MAX;
+    asked.model_card.hidden_size = UINT32_MAX;
+    EXPECT_NE(refusal(cluster, asked).find("not enough free memory"), std::string::npos);
+}
+
+// ---- with llama.cpp's own verdicts
+
+ModelCut tensor_cut(std::uint32_t ranks, std::string refusal) {
+    ModelCut cut{.sharding = Sharding::tensor, .ranks = ranks, .refusal = std::move(refusal)};
+    if (cut.refusal.empty()) {
+        cut.needs.assign(ranks, {.weight_bytes = 1400 * mib});
+    }
+    return cut;
+}
+
+TEST(PlaceByVerdict, a_number_of_ranks_that_is_refused_is_passed_over) {
+    Cluster cluster;
+    cluster.add(node("a", 8 * gib)).add(node("b", 8 * gib)).add(node("c", 8 * gib));
+    Request asked = request(2);
+    asked.sharding = Sharding::tensor;
+    asked.model_card.cuts = {tensor_cut(2, "odd heads"), tensor_cut(3, "")};
+    auto const instance = place(cluster, asked);
+    ASSERT_TRUE(instance) << instance.error().text();
+    EXPECT_EQ(names(*instance).size(), 3u);
+}
+
+TEST(PlaceByVerdict, it_overrules_what_the_card_lets_one_expect) {
+    Cluster cluster;
+    cluster.add(node("a", 8 * gib)).add(node("b", 8 * gib));
+    Request asked = request(2);
+    asked.sharding = Sharding::tensor;
+    asked.model_card.supports_tensor = false;
+    asked.model_card.cuts = {tensor_cut(2, "")};
+    EXPECT_EQ(refusal(cluster, asked), "");
+}
+
+TEST(PlaceByVerdict, what_has_not_been_tried_by_tensor_is_not_done) {
+    Cluster cluster;
+    cluster.add(node("a", 8 * gib)).add(node("b", 8 * gib));
+    Request asked = request(2);
+    asked.sharding = Sharding::tensor;
+    asked.model_card.cuts = {{.ranks = 1, .needs = {{.weight_bytes = 2800 * mib}}}};
+    EXPECT_NE(
+        refusal(cluster, asked, Errc::invalid_argument).find("into 2 parts has not been tried"),
+        std::string::npos
+    );
+}
+
+TEST(PlaceByVerdict, its_figures_decide_what_fits) {
+    Cluster cluster;
+    cluster.add(node("a", 3 * gib));
+    Request asked = request();
+    EXPECT_NE(refusal(cluster, asked), ""); // By the estimate, on the safe side.
+    asked.model_card.cuts = {
+        {.ranks = 1, .layer_bytes = 70 * mib, .needs = {{.weight_bytes = 2100 * mib}}}
+    };
+    EXPECT_EQ(refusal(cluster, asked), "");
+    asked.model_card.cuts[0].needs[0].compute_bytes = 4 * gib;
+    EXPECT_NE(refusal(cluster, asked).find("not enough free memory"), std::string::npos);
+}
+
+TEST(PlaceByVerdict, a_lack_of_memory_names_the_cut_that_would_have_helped) {
+    Cluster cluster;
+    cluster.add(node("a", 2 * gib)).add(node("b", 2 * gib));
+    Request asked = request();
+    asked.sharding = Sharding::tensor;
+    asked.model_card.cuts = {
+        {.ranks = 1, .layer_bytes = 90 * mib, .needs = {{.weight_bytes = 2800 * mib}}},
+        tensor_cut(2, "odd heads")
+    };
+    EXPECT_NE(
+        refusal(cluster, asked)
+            .find("Over 2 nodes it cannot be cut by tensor into 2 parts: odd heads."),
+        std::string::npos
+    ) << refusal(cluster, asked);
+}
+
+TEST(PlaceByVerdict, the_instance_carries_the_figures_of_its_own_cut_alone) {
+    Cluster cluster;
+    cluster.add(node("a", 8 * gib)).add(node("b", 8 * gib));
+    Request asked = request(2);
+    asked.sharding = Sharding::tensor;
+    asked.model_card.cuts = {tensor_cut(2, ""), tensor_cut(3, "")};
+    auto const instance = place(cluster, asked);
+    ASSERT_TRUE(instance) << instance.error().text();
+    EXPECT_EQ(model_card(*instance).cuts, std::vector{tensor_cut(2, "")});
+    for (auto const& [id, runner] : shard_assignments(*instance).node_to_runner) {
+        EXPECT_GE(memory_bytes_needed(*instance, runner), 1400 * mib);
+    }
 }
 
 Cluster random_cluster(Random& random) {

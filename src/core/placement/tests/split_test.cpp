@@ -79,10 +79,12 @@ TEST(SplitWidth, rounds_heads_up) {
     auto three_heads = card();
     three_heads.num_key_value_heads = 3;
     // Half of three heads is two on one rank: both are counted with two.
-    std::uint64_t const kv = kv_cache_bytes(three_heads, {.tokens = 2048});
+    Cache const cache{.tokens = 2048};
+    std::uint64_t const kv = kv_cache_bytes(three_heads, cache);
+    std::vector<std::uint64_t> const halves{1, 1};
     EXPECT_EQ(
-        tensor_rank_bytes(three_heads, {.tokens = 2048}, 1, 2) -
-            tensor_rank_bytes(three_heads, {}, 1, 2),
+        tensor_rank_bytes(three_heads, cache, halves, 0) -
+            tensor_rank_bytes(three_heads, {}, halves, 0),
         multiply_divide(kv, 2, 3)
     );
 }
