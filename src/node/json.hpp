@@ -14,5 +14,17 @@ EXO_DESCRIBE(ChooseInstance, model)
 EXO_DESCRIBE(ChosenInstance, instance_id)
 EXO_DESCRIBE(JoinGroup, instance_id, generation, device_rank, endpoint)
 EXO_DESCRIBE(GroupComplete, connect)
+EXO_DESCRIBE(Way, sharding, ranks)
+EXO_DESCRIBE(ProbeModel, model, ways)
+EXO_DESCRIBE(ProbedModel, cuts, error)
+EXO_DESCRIBE(ProbeOutput, ok, reason, layer_bytes, ranks)
 
 } // namespace exo::node
+
+namespace exo::model {
+
+// A refusal has no figures.
+template <>
+inline constexpr bool absent_fields_keep_defaults<node::ProbeOutput> = true;
+
+} // namespace exo::model

@@ -7,6 +7,7 @@
 #include "ipc/messages.hpp"
 #include "model/generation.hpp"
 #include "model/ids.hpp"
+#include "node/probe/output.hpp"
 
 #include <optional>
 #include <string>
@@ -53,9 +54,25 @@ struct GroupComplete {
     ipc::Connect connect;
 };
 
+// Can a model on your disk be run so? Each way is tried in a child process, which takes about half
+// a second; the answer has a verdict for each, in order, or an error.
+constexpr char const* probe_protocol = "/exo/probe/1.0.0";
+
+struct ProbeModel {
+    model::ModelId model;
+    std::vector<Way> ways;
+};
+
+struct ProbedModel {
+    std::vector<model::ModelCut> cuts;
+    std::string error;
+};
+
 // Larger is refused: a prompt with its history is text, and 8 MiB of it fills any context.
 constexpr std::size_t open_task_bytes_max = 8u << 20;
 constexpr std::size_t event_bytes_max = 1u << 20;
 constexpr std::size_t small_message_bytes_max = 64u << 10;
+// 16 ways of up to 16 ranks take some 20 KiB.
+constexpr std::size_t probe_answer_bytes_max = 256u << 10;
 
 } // namespace exo::node

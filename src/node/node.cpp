@@ -8,6 +8,7 @@
 #include "node/catalogue.hpp"
 #include "node/cluster/driver.hpp"
 #include "node/observer.hpp"
+#include "node/probe/probe_service.hpp"
 #include "node/requests/chat_request.hpp"
 #include "node/requests/choose_service.hpp"
 #include "node/requests/generate_service.hpp"
@@ -84,6 +85,16 @@ Worker::Options worker_options(NodeOptions const& options) {
     return worker;
 }
 
+LocalProbeOptions probe_options(NodeOptions const& options) {
+    LocalProbeOptions probe;
+    probe.executable = options.executable;
+    if (options.micro_batch != 0) {
+        probe.arguments.emplace_back("--micro-batch");
+        probe.arguments.push_back(std::to_string(options.micro_batch));
+    }
+    return probe;
+}
+
 // A joiner of a group must be the node that State gives the rank to.
 bool is_rank(
     model::State const& state,
@@ -124,6 +135,7 @@ struct Node::Parts {
           )
         , worker({scope, *cluster, groups, catalogue, tasks}, worker_options(options))
         , choose(host, *cluster)
+        , probes(host, catalogue, probe_options(options))
         , generate(host, tasks, tasks_changed)
         , observer({host, *cluster, catalogue, worker, catalogue_changed}, options, exo_version) {
         cluster->attach(host);
@@ -153,6 +165,7 @@ struct Node::Parts {
     GroupService groups;
     Worker worker;
     ChooseService choose;
+    ProbeService probes;
     GenerateService generate;
     Observer observer;
     std::unique_ptr<api::http::Server> server; // None with --no-api.
@@ -295,9 +308,6 @@ void Node::place_instance(
     wish.instance_meta = request.instance_meta;
     wish.min_nodes = request.min_nodes;
     wish.settings = request.settings;
-    if (card) {
-        wish.model_card = *card;
-    }
     if (auto& draft = wish.settings.draft_model; card && draft) {
         auto const found = find_model(draft->value());
         if (found) {
@@ -307,6 +317,7 @@ void Node::place_instance(
         }
     }
     auto answer = [](ClusterDriver& cluster,
+                     ProbeService& probes,
                      model::CommandId command_id,
                      Result<model::ModelCard> found,
                      model::PlaceInstance command,
@@ -315,6 +326,13 @@ void Node::place_instance(
             done(found.error());
             co_return;
         }
+        auto holders = nodes_with(cluster.observations(), cluster.self(), found->model_id);
+        auto judged = co_await probes.judge(*found, command.sharding, std::move(holders));
+        if (!judged) {
+            done(judged.error());
+            co_return;
+        }
+        command.model_card = std::move(*judged);
         auto const outcome = co_await cluster.command(command_id, std::move(command));
         if (!outcome) {
             done(outcome.error());
@@ -328,7 +346,14 @@ void Node::place_instance(
     };
     parts_->scope.spawn(
         "placing an instance",
-        answer(*parts_->cluster, id, std::move(card), std::move(wish), std::move(on_answer))
+        answer(
+            *parts_->cluster,
+            parts_->probes,
+            id,
+            std::move(card),
+            std::move(wish),
+            std::move(on_answer)
+        )
     );
 }
 
@@ -383,7 +408,13 @@ std::unique_ptr<api::Generation> Node::generate(
         return std::make_unique<RefusedRequest>(parts.scope, card.error(), std::move(on_event));
     }
     ChatContext const context{
-        parts.host, *parts.cluster, parts.choose, parts.tasks, parts.tasks_changed, parts.scope
+        parts.host,
+        *parts.cluster,
+        parts.choose,
+        parts.probes,
+        parts.tasks,
+        parts.tasks_changed,
+        parts.scope
     };
     auto settings = settings_for(*card, parts.options.instance_settings, models());
     return std::make_unique<ChatRequest>(

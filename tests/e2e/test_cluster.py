@@ -4,6 +4,7 @@ The machines are netlab hosts: network namespaces on a bridge, with multicast. `
 configuration but its EXO_HOME; the hosts share a disk."""
 import time
 
+import mamba_file
 import openai
 import pytest
 import support
@@ -97,3 +98,39 @@ def ask_again(node, seconds):
         return wait_for("it answers again", answered, seconds, every=0.5)
     finally:
         print("refused meanwhile:", *dict.fromkeys(errors), sep="\n    ")
+
+
+def test_what_cannot_be_cut_is_refused_with_the_reason_and_no_node_suffers(two_hosts, nodes):
+    first, second = start_two(nodes, two_hosts)
+    for node in (first, second):
+        mamba_file.write(node.home / "models" / "tiny-mamba.gguf", support.MODEL_FILE)
+    for node in (first, second):
+        wait_for("both have it", lambda n=node: holders(n, "tiny-mamba") == 2, FOUND_S)
+    body = {
+        "model_id": "tiny-mamba",
+        "sharding": "Tensor",
+        "instance_meta": "MlxRing",
+        "min_nodes": 2,
+    }
+    refused = first.http("POST", "/place_instance", json=body, timeout=support.LOAD_S)
+    assert refused.status_code == 400, refused.text
+    message = refused.json()["error"]["message"]
+    assert "cannot be cut by tensor into 2 parts" in message
+    assert "mamba" in message and "use Pipeline" in message
+    assert first.runners() == [] and second.runners() == []
+    assert first.is_up() and second.is_up()
+    placed = second.place("Pipeline", 2, model="tiny-mamba")
+    second.wait_ready(placed)
+    # Its estimates gave way to llama.cpp's figures.
+    shard = next(iter(shards_of(second.state(), placed).values()))
+    (cut,) = next(iter(shard.values()))["modelCard"]["cuts"]
+    assert cut["ranks"] == 2 and len(cut["needs"]) == 2
+    second.delete(placed)
+
+
+def holders(node, model):
+    return sum(model in str(models) for models in node.state()["downloads"].values())
+
+
+def shards_of(state, instance_id):
+    return support.document_of(state, instance_id)["shardAssignments"]["runnerToShard"]

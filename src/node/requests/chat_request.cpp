@@ -120,8 +120,14 @@ private:
     // An automatic wish has the model's id, so that two API nodes wish it once (C4).
     asio::awaitable<Result<void>> place() {
         model::PlaceInstance wish;
+        auto holders =
+            nodes_with(context_.cluster.observations(), context_.cluster.self(), card_.model_id);
+        auto judged = co_await context_.probes.judge(card_, wish.sharding, std::move(holders));
+        if (!judged) {
+            co_return judged.error();
+        }
         wish.wish_id = model::WishId(card_.model_id.value());
-        wish.model_card = card_;
+        wish.model_card = std::move(*judged);
         wish.settings = settings_;
         wish.automatic = true;
         auto const outcome =

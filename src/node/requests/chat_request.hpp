@@ -10,6 +10,7 @@
 
 #include "api/backend.hpp"
 #include "node/cluster/driver.hpp"
+#include "node/probe/probe_service.hpp"
 #include "node/requests/choose_service.hpp"
 #include "node/requests/generate_service.hpp"
 #include "node/scope.hpp"
@@ -24,6 +25,7 @@ struct ChatContext {
     net::Host& host;
     ClusterDriver& cluster;
     ChooseService& choose;
+    ProbeService& probes;
     TaskTable& tasks; // Of this node: rank 0 may be here.
     Notify& tasks_changed;
     Scope& scope;

@@ -345,7 +345,7 @@ TEST(Place, a_context_beyond_what_the_model_was_trained_for_is_refused) {
     cluster.add(node("a", 64 * gib));
     auto asked = request();
     asked.settings.context_length = 32'769;
-    auto const text = refusal(cluster, asked);
+    auto const text = refusal(cluster, asked, Errc::invalid_argument);
     EXPECT_NE(text.find("trained for 32768"), std::string::npos) << text;
 }
 
