@@ -62,6 +62,7 @@ struct Program {
 // Errors: those of the files, as load_engine's.
 [[nodiscard]] Result<Program> describe_program(EngineOptions const& options);
 
+// How much of this rank's part is there, as a number of the model's layers: rises, and ends at all.
 struct LoadProgress {
     std::uint32_t layers_loaded = 0;
     std::uint32_t total_layers = 0;

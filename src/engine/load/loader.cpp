@@ -2,6 +2,8 @@
 #include "engine/load/loader.hpp"
 
 #include "base/assert.hpp"
+#include "base/log.hpp"
+#include "base/text.hpp"
 #include "engine/load/sequence_limit.hpp"
 
 #include <fmt/core.h>
@@ -328,6 +330,7 @@ Result<LoadedModel> finish(
          .check = [&] { return group.health(); }}
     ));
     EXO_TRY(outline.files->unchanged());
+    log::info("load", "rank {}: {} read", group.rank(), format_size(outline.files->bytes_read()));
     outline.files.reset(); // With the bytes that llama.cpp looked at on the way.
     LoadedModel loaded;
     loaded.log = std::move(outline.log);

@@ -36,6 +36,16 @@ std::uint64_t page_bytes() {
     return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+// In nanoseconds, if the file system knows them.
+std::int64_t time_of_change(struct stat const& status) {
+#ifdef __APPLE__
+    auto const time = status.st_mtimespec;
+#else
+    auto const time = status.st_mtim;
+#endif
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 Error not_gguf(std::string const& path, std::uint64_t bytes, std::string_view beginning) {
     auto const size = format_size(bytes);
     if (beginning.starts_with("version https://git-lfs")) {
@@ -157,7 +167,7 @@ Result<void> ModelFiles::add(std::string const& path) {
     file.bytes = static_cast<std::uint64_t>(status.st_size);
     file.device = status.st_dev;
     file.inode = status.st_ino;
-    file.changed = status.st_mtim;
+    file.changed = time_of_change(status);
     EXO_TRY(check_beginning(path, descriptor, file.bytes));
     void* reserved =
         mmap(nullptr, file.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -311,8 +321,7 @@ Result<void> ModelFiles::unchanged() const {
         bool const replaced = stat(file.path.c_str(), &by_path) == 0 &&
                               (by_path.st_dev != file.device || by_path.st_ino != file.inode);
         bool const written = static_cast<std::uint64_t>(now.st_size) != file.bytes ||
-                             now.st_mtim.tv_sec != file.changed.tv_sec ||
-                             now.st_mtim.tv_nsec != file.changed.tv_nsec;
+                             time_of_change(now) != file.changed;
         if (replaced || written) {
             return Error(
                 Errc::conflict,
@@ -370,13 +379,17 @@ Result<void> ModelFiles::make_resident(std::string const& tensor, TensorEntry co
 }
 
 void ModelFiles::read_ahead(FilePlace place, std::uint64_t bytes) const {
-    // Advice: whether it is taken does not matter.
+#ifdef POSIX_FADV_WILLNEED // Advice: whether it is taken does not matter.
     (void)posix_fadvise(
         files_[place.file].descriptor,
         static_cast<off_t>(place.offset),
         static_cast<off_t>(bytes),
         POSIX_FADV_WILLNEED
     );
+#else
+    (void)place;
+    (void)bytes;
+#endif
 }
 
 std::string ModelFiles::place_words(std::string const& tensor, FilePlace place) const {

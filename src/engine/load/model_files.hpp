@@ -103,7 +103,7 @@ private:
         std::uint8_t* reserved = nullptr;
         dev_t device = 0;
         ino_t inode = 0;
-        timespec changed{};
+        std::int64_t changed = 0;
         // Of a model in several files.
         std::uint32_t part = 0;
         std::uint32_t parts = 1;

@@ -31,8 +31,9 @@ struct ProbeReport {
 
 [[nodiscard]] Result<ProbeReport> probe_model(LoadOptions const& options);
 
-// `{ok: true, ...}` as specs/engine.md has it. A range is [offset, length], or in a model of
-// several files [offset, length, file]; tensor cuts give tens of thousands of them.
+// `{ok: true, ...}` as specs/engine.md has it, and `layer_bytes` from above. A range is [offset,
+// length], or in a model of several files [offset, length, file]; tensor cuts give tens of
+// thousands of them.
 [[nodiscard]] std::string to_json(ProbeReport const& report, bool with_ranges = true);
 [[nodiscard]] std::string probe_refusal(std::string const& reason);
 

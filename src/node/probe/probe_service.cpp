@@ -17,6 +17,14 @@ namespace {
 // Stages of a longer pipeline compute the same graphs as those of this one (placement/cuts.hpp).
 constexpr std::uint32_t pipeline_ranks_tried = 4;
 
+// As many ways, and ranks in each, as ways_to_try() has.
+bool is_reasonable(ProbeModel const& question) {
+    return question.ways.size() <= placement::tensor_ranks_max &&
+           std::ranges::all_of(question.ways, [](Way const& way) {
+               return way.ranks > 0 && way.ranks <= placement::tensor_ranks_max;
+           });
+}
+
 Result<void> check_answer(ProbedModel const& answer, std::vector<Way> const& ways) {
     if (!answer.error.empty()) {
         return Error(Errc::unavailable, answer.error);
@@ -148,7 +156,7 @@ asio::awaitable<void> ProbeService::serve(std::unique_ptr<net::Stream> stream) {
         co_return;
     }
     auto const question = model::from_msgpack<ProbeModel>(*message);
-    if (!question || question->ways.size() > placement::tensor_ranks_max) {
+    if (!question || !is_reasonable(*question)) {
         co_return;
     }
     auto cuts = co_await ask_here(question->model, question->ways);

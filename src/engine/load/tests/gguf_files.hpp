@@ -54,7 +54,7 @@ struct ModelShape {
     std::uint32_t layers = 4;
     std::uint32_t width = 256;
     std::uint32_t heads = 4;
-    std::uint32_t kv_heads = 2;
+    std::uint32_t kv_heads = 4;
     std::uint32_t feed_forward = 512;
     std::uint32_t vocabulary = 320; // Without a tokenizer.
     bool tied = false;              // The output matrix is the token embedding.

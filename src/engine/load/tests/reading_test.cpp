@@ -201,7 +201,9 @@ TEST_P(Slices, ranks_of_a_pipeline_read_the_file_once_among_them) {
 TEST_P(Slices, tensor_ranks_read_more_than_once_only_what_each_of_them_holds) {
     auto const sizes = sizes_of(path_);
     auto const each = sizes.embedding + sizes.norms;
-    EXPECT_EQ(read_by_all(Sharding::tensor, 2), sizes.all + each);
+    for (std::uint32_t const ranks : {2u, 3u, 4u}) {
+        EXPECT_EQ(read_by_all(Sharding::tensor, ranks), sizes.all + (ranks - 1) * each) << ranks;
+    }
 }
 
 TEST_P(Slices, only_the_rank_with_the_first_layers_reads_the_embedding_for_the_host) {

@@ -247,5 +247,18 @@ TEST_F(ProbeServiceTest, garbage_on_its_stream_gets_no_answer) {
     EXPECT_TRUE(calls().empty());
 }
 
+TEST_F(ProbeServiceTest, ranks_beyond_reason_are_not_tried) {
+    serve(honest_program());
+    auto opened = run(api_.host.open_stream(holder_.host.id(), probe_protocol));
+    ASSERT_TRUE(opened);
+    ProbeModel question;
+    question.model = local().card.model_id;
+    question.ways = {{.sharding = Sharding::tensor, .ranks = 1'000'000}};
+    auto const bytes = model::to_msgpack(question);
+    ASSERT_TRUE(run(net::write_message(**opened, bytes)));
+    EXPECT_FALSE(run(net::read_message(**opened, probe_answer_bytes_max)));
+    EXPECT_TRUE(calls().empty());
+}
+
 } // namespace
 } // namespace exo::node
