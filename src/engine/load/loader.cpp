@@ -313,10 +313,12 @@ Result<LoadedModel> finish(
     std::function<void(std::uint32_t layers)> const& on_progress
 ) {
     EXO_TRY(compare_traces(outline.rehearsal.trace, group));
-    auto reads = std::move(outline.reads);
+    // The host's first: what a device wants too is copied from there.
+    std::vector<TensorReads> reads;
     if (outline.rehearsal.needs_host_weights[group.rank()]) {
-        std::ranges::move(outline.host_reads, std::back_inserter(reads));
+        reads = std::move(outline.host_reads);
     }
+    std::ranges::move(outline.reads, std::back_inserter(reads));
     auto const layers = outline.files->layer_count();
     EXO_TRY(read_weights(
         *outline.files,

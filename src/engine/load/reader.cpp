@@ -113,7 +113,8 @@ struct Plan {
     std::uint64_t bytes = 0;   // Of the pieces.
 };
 
-Plan make_plan(std::vector<TensorReads> const& tensors) {
+// Without those that lie within others: they are copies themselves.
+Stretches find_stretches(std::vector<TensorReads> const& tensors) {
     Stretches stretches;
     for (auto const& tensor : tensors) {
         for (auto const& read : tensor.reads) {
@@ -124,6 +125,19 @@ Plan make_plan(std::vector<TensorReads> const& tensors) {
             }
         }
     }
+    std::pair<std::uint32_t, std::uint64_t> reach{}; // File and end of what is kept so far.
+    std::erase_if(stretches, [&](auto const& entry) {
+        auto const& [file, offset] = entry.first;
+        auto const end = offset + entry.second->bytes;
+        bool const within = file == reach.first && end <= reach.second;
+        reach = within ? reach : std::pair(file, end);
+        return within;
+    });
+    return stretches;
+}
+
+Plan make_plan(std::vector<TensorReads> const& tensors) {
+    auto const stretches = find_stretches(tensors);
     Plan plan;
     for (auto const& tensor : tensors) {
         for (auto const& read : tensor.reads) {

@@ -26,8 +26,8 @@ struct ReadHooks {
 };
 
 // A tensor may be among `tensors` twice (tied embeddings: rows for the host, columns for a device):
-// what lies within another read of it is copied from there. Error: the first one, after which
-// nothing more is read.
+// what lies within another read of it, or equals one before it, is copied from there. Error: the
+// first one, after which nothing more is read.
 Result<void> read_weights(
     ModelFiles const& files, std::vector<TensorReads> const& tensors, ReadHooks const& hooks
 );
