@@ -39,7 +39,9 @@ LoadOptions load_options(EngineOptions const& options, std::uint32_t ranks) {
         .step_tokens_max = step_tokens_max,
         .parallel = options.settings.parallel,
         .cache_type = options.settings.cache_type,
-        .threads = options.threads != 0 ? options.threads : physical_cores(),
+        .compute =
+            {.device = options.device,
+             .threads = options.threads != 0 ? options.threads : physical_cores()},
     };
 }
 

@@ -33,6 +33,9 @@ struct EngineOptions {
         0; // Tokens of cache; 0: the model's own, up to context_default_max.
     std::uint32_t micro_batch = 0; // Tokens; 0: micro_batch_default.
     std::uint32_t threads = 0;     // 0: one a physical core.
+    // What this rank computes with: "auto" (a GPU if there is one), "cpu", or a device by the name
+    // that ggml lists it under. No other rank needs to know.
+    std::string device = "auto";
     model::InstanceSettings settings;
     std::vector<std::string> draft_paths; // Of settings.draft_model; rank 0 only.
 };

@@ -3,18 +3,13 @@
 // ggml's view of a Cluster: tables of functions that find their object in the context pointers, so
 // that nothing here is global.
 #include "engine/cluster_device/cluster.hpp"
+#include "engine/cluster_device/tensor_layout.hpp"
 
-#include <ggml-impl.h>
-
-#include <cstring>
 #include <string_view>
-#include <sys/mman.h>
 
 namespace exo::engine {
 namespace {
 
-// Enough for every backend that may compute below a device: the answer may not depend on which.
-constexpr std::size_t alignment_bytes = 256;
 // What a device says of its memory. llama.cpp would cut by it, but always has explicit shares.
 constexpr std::size_t memory_bytes_claimed = std::size_t{1} << 40;
 
@@ -52,9 +47,8 @@ void buffer_memset(
     std::size_t offset,
     std::size_t bytes
 ) {
-    if (buffer_of(buffer).device->local) {
-        std::memset(static_cast<std::uint8_t*>(tensor->data) + offset, value, bytes);
-    }
+    auto& device = *buffer_of(buffer).device;
+    device.cluster->fill(device, tensor, value, offset, bytes);
 }
 
 void buffer_set_2d(
@@ -118,14 +112,7 @@ bool buffer_copy(ggml_backend_buffer_t buffer, ggml_tensor const* source, ggml_t
 
 void buffer_clear(ggml_backend_buffer_t buffer, std::uint8_t value) {
     auto& own = buffer_of(buffer);
-    if (!own.device->local) {
-        return;
-    }
-    if (value == 0) { // Fresh pages are zero, and cost nothing until they are used.
-        madvise(own.base, own.bytes, MADV_DONTNEED);
-    } else {
-        std::memset(own.base, value, ggml_backend_buffer_get_size(buffer));
-    }
+    own.device->cluster->clear(own, value);
 }
 
 constexpr ggml_backend_buffer_i buffer_interface{
@@ -154,7 +141,11 @@ ggml_backend_buffer_t type_allocate(ggml_backend_buffer_type_t type, std::size_t
 }
 
 std::size_t type_alignment(ggml_backend_buffer_type_t /*type*/) {
-    return alignment_bytes;
+    return device_alignment_bytes;
+}
+
+std::size_t type_alloc_bytes(ggml_backend_buffer_type_t /*type*/, ggml_tensor const* tensor) {
+    return device_alloc_bytes(tensor);
 }
 
 bool type_is_host(ggml_backend_buffer_type_t /*type*/) {
@@ -359,7 +350,7 @@ void bind_hooks(ClusterDevice& device, ggml_backend_reg& registry) {
              .alloc_buffer = type_allocate,
              .get_alignment = type_alignment,
              .get_max_size = nullptr,
-             .get_alloc_size = nullptr,
+             .get_alloc_size = type_alloc_bytes,
              .is_host = type_is_host},
         .device = &device.device,
         .context = &device,

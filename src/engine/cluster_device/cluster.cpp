@@ -2,12 +2,12 @@
 #include "engine/cluster_device/cluster.hpp"
 
 #include "base/assert.hpp"
+#include "engine/cluster_device/pages.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
-#include <unistd.h>
 
 namespace exo::engine {
 namespace {
@@ -16,40 +16,23 @@ namespace {
 // thousands of small rows, and a download in so many pieces takes longer than the gaps.
 constexpr std::uint64_t range_gap_max = 64u << 10;
 
-std::size_t whole_pages(std::size_t bytes) {
-    auto const page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return std::max(page, (bytes + page - 1) / page * page);
-}
-
 std::uint8_t* bytes_of(ggml_tensor const* tensor, std::size_t offset) {
     return static_cast<std::uint8_t*>(tensor->data) + offset;
 }
 
 } // namespace
 
-Result<std::unique_ptr<Cluster>> Cluster::make(Options const& options) {
-    EXO_ASSERT(options.ranks > 0);
-    EXO_ASSERT(options.group == nullptr || options.group->size() == options.ranks);
-    std::unique_ptr<Cluster> made(new Cluster(options));
-    if (options.group != nullptr) {
-        auto compute = LocalCompute::make(options.threads);
-        if (!compute) {
-            return compute.error();
-        }
-        made->compute_ = std::move(*compute);
-        made->packer_ = std::make_unique<WeightPacker>(*made->compute_);
-    }
-    return made;
-}
-
-Cluster::Cluster(Options const& options)
-    : options_(options)
-    , ranges_(options.ranks) {
+Cluster::Cluster(Options options)
+    : options_(std::move(options))
+    , ranges_(options_.ranks) {
+    EXO_ASSERT(options_.ranks > 0);
+    EXO_ASSERT(options_.group == nullptr || options_.group->size() == options_.ranks);
+    EXO_ASSERT((options_.group == nullptr) == (options_.compute == nullptr));
     bind_hooks(registry_, *this);
-    for (std::uint32_t i = 0; i < options.ranks; ++i) {
+    for (std::uint32_t i = 0; i < options_.ranks; ++i) {
         auto device = std::make_unique<ClusterDevice>();
         device->cluster = this;
-        device->rank = options.rank_0_last ? (i + 1) % options.ranks : i;
+        device->rank = options_.rank_0_last ? (i + 1) % options_.ranks : i;
         device->local = own_rank() == device->rank;
         device->name = "rank" + std::to_string(device->rank);
         bind_hooks(*device, registry_);
@@ -148,12 +131,18 @@ ggml_backend_buffer_t Cluster::
     *buffer = {.device = &device, .base = base, .bytes = mapped};
     buffer->handle = ggml_backend_buffer_init(&device.buffer_type, interface, buffer.get(), bytes);
     device.buffers.push_back(buffer.get());
+    if (device.local && !rehearsal_) {
+        options_.compute->add_memory(base, mapped);
+    }
     return buffer.release()->handle; // Owned by the handle, until release().
 }
 
 void Cluster::release(ClusterBuffer* buffer) {
     std::unique_ptr<ClusterBuffer> const owned(buffer);
     std::erase(buffer->device->buffers, buffer);
+    if (buffer->device->local) {
+        options_.compute->remove_memory(buffer->base, buffer->bytes);
+    }
     munmap(buffer->base, buffer->bytes);
 }
 
@@ -205,11 +194,9 @@ void Cluster::set(
     }
     auto const* from = static_cast<std::uint8_t const*>(data);
     for (std::size_t i = 0; i < rows.count; ++i) {
-        std::memcpy(
-            bytes_of(tensor, rows.offset + i * rows.tensor_stride),
-            from + i * rows.data_stride,
-            rows.bytes
-        );
+        auto* const to = bytes_of(tensor, rows.offset + i * rows.tensor_stride);
+        std::memcpy(to, from + i * rows.data_stride, rows.bytes);
+        keep(options_.compute->from_host(to, rows.bytes));
     }
 }
 
@@ -231,11 +218,9 @@ void Cluster::get(
     auto* const to = static_cast<std::uint8_t*>(data);
     if (device.local && *rank == 0) {
         for (std::size_t i = 0; i < rows.count; ++i) {
-            std::memcpy(
-                to + i * rows.data_stride,
-                bytes_of(tensor, rows.offset + i * rows.tensor_stride),
-                rows.bytes
-            );
+            auto const* row = bytes_of(tensor, rows.offset + i * rows.tensor_stride);
+            keep(options_.compute->to_host(row, rows.bytes));
+            std::memcpy(to + i * rows.data_stride, row, rows.bytes);
         }
         return;
     }
@@ -243,6 +228,7 @@ void Cluster::get(
     if (device.local) {
         for (std::size_t i = 0; i < rows.count; ++i) {
             auto const* row = bytes_of(tensor, rows.offset + i * rows.tensor_stride);
+            keep(options_.compute->to_host(row, rows.bytes));
             std::memcpy(rows_.data() + i * rows.bytes, row, rows.bytes);
         }
         keep(options_.group->send(0, rows_));
@@ -264,6 +250,9 @@ void Cluster::copy(
         return;
     }
     auto const bytes = ggml_nbytes(source);
+    if (from.local) {
+        keep(options_.compute->to_host(source->data, bytes));
+    }
     if (from.local && to.local) {
         std::memcpy(target->data, source->data, bytes);
     } else if (from.local) {
@@ -271,28 +260,57 @@ void Cluster::copy(
     } else {
         keep(options_.group->receive(from.rank, {bytes_of(target, 0), bytes}));
     }
+    if (to.local) {
+        keep(options_.compute->from_host(target->data, bytes));
+    }
 }
 
-ggml_status Cluster::compute_graph(ClusterDevice const& device, ggml_cgraph* graph) {
+void Cluster::fill(
+    ClusterDevice const& device,
+    ggml_tensor* tensor,
+    std::uint8_t value,
+    std::size_t offset,
+    std::size_t bytes
+) {
+    if (device.local && !quiet()) {
+        std::memset(bytes_of(tensor, offset), value, bytes);
+        keep(options_.compute->from_host(bytes_of(tensor, offset), bytes));
+    }
+}
+
+void Cluster::clear(ClusterBuffer const& buffer, std::uint8_t value) {
+    if (!buffer.device->local || quiet()) {
+        return;
+    }
+    if (value == 0) { // Fresh pages are zero, and cost nothing until they are used.
+        madvise(buffer.base, buffer.bytes, MADV_DONTNEED);
+    } else {
+        std::memset(buffer.base, value, buffer.bytes);
+    }
+    keep(options_.compute->cleared(buffer.base, buffer.bytes, value));
+}
+
+Result<void> Cluster::place_weights(std::uint64_t other_bytes) {
+    EXO_ASSERT(options_.compute != nullptr);
+    return options_.compute->place_weights(other_bytes);
+}
+
+ggml_status Cluster::compute_graph(ClusterDevice& device, ggml_cgraph* graph) {
     if (error_) {
         return GGML_STATUS_FAILED;
     }
-    if (!device.local || rehearsal_) {
+    if (!device.local) {
         return GGML_STATUS_SUCCESS;
     }
-    if (auto packed = packer_->pack(
-            graph,
-            device.device.iface.get_buffer_type(const_cast<ggml_backend_dev_t>(&device.device))
-        );
-        !packed) {
-        fail(packed.error());
+    if (rehearsal_) {
+        options_.compute->observe(graph);
+        return GGML_STATUS_SUCCESS;
+    }
+    if (auto done = options_.compute->compute(graph, &device.buffer_type); !done) {
+        fail(done.error());
         return GGML_STATUS_FAILED;
     }
-    auto const status = compute_->compute(graph);
-    if (status != GGML_STATUS_SUCCESS) {
-        fail(Error(Errc::internal, std::string("graph failed: ") + ggml_status_to_string(status)));
-    }
-    return status;
+    return GGML_STATUS_SUCCESS;
 }
 
 bool Cluster::all_reduce(ggml_tensor** parts) {
@@ -308,8 +326,11 @@ bool Cluster::all_reduce(ggml_tensor** parts) {
     std::span<float> const values(static_cast<float*>(part->data), count);
     if ((part->flags & GGML_TENSOR_FLAG_COMPUTE) == 0) {
         std::ranges::fill(values, 0.0F); // This rank's slice is empty: nothing computed the part.
+    } else {
+        keep(options_.compute->to_host(values.data(), values.size_bytes()));
     }
     keep(options_.group->all_reduce(values));
+    keep(options_.compute->from_host(values.data(), values.size_bytes()));
     return true;
 }
 

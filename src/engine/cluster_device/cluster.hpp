@@ -18,7 +18,6 @@
 #include "collective/group.hpp"
 #include "engine/cluster_device/file_source.hpp"
 #include "engine/cluster_device/local_compute.hpp"
-#include "engine/cluster_device/weight_packer.hpp"
 
 #include <ggml-backend-impl.h>
 
@@ -76,14 +75,15 @@ class Cluster {
 public:
     struct Options {
         std::uint32_t ranks = 1;
-        // This process's rank; without one all devices are stand-ins (the probe).
+        // This process's rank, and what it computes with; without both all devices are stand-ins
+        // (the probe).
         collective::Group* group = nullptr;
+        std::unique_ptr<LocalCompute> compute;
         // Pipeline: the last layers, and with them the logits, belong to rank 0.
         bool rank_0_last = false;
-        std::uint32_t threads = 1;
     };
 
-    [[nodiscard]] static Result<std::unique_ptr<Cluster>> make(Options const& options);
+    explicit Cluster(Options options);
     ~Cluster();
 
     Cluster(Cluster const&) = delete;
@@ -115,7 +115,10 @@ public:
     // The rank whose device holds the tensor; nothing for host memory and tensors over all ranks.
     [[nodiscard]] std::optional<std::uint32_t> rank_of(ggml_tensor const* tensor) const;
 
-    [[nodiscard]] LocalCompute const* compute() const { return compute_.get(); }
+    // REQUIRES: a group. Between the rehearsal and the reading of weights: LocalCompute.
+    [[nodiscard]] Result<void> place_weights(std::uint64_t other_bytes);
+
+    [[nodiscard]] LocalCompute* compute() const { return options_.compute.get(); }
 
     [[nodiscard]] Result<void> health() const;
     void fail(Error error);
@@ -139,7 +142,15 @@ public:
         ggml_tensor const* source,
         ggml_tensor* target
     );
-    [[nodiscard]] ggml_status compute_graph(ClusterDevice const& device, ggml_cgraph* graph);
+    void fill(
+        ClusterDevice const& device,
+        ggml_tensor* tensor,
+        std::uint8_t value,
+        std::size_t offset,
+        std::size_t bytes
+    );
+    void clear(ClusterBuffer const& buffer, std::uint8_t value);
+    [[nodiscard]] ggml_status compute_graph(ClusterDevice& device, ggml_cgraph* graph);
     // `parts` by device. Always true: a false would make ggml reduce over stand-ins.
     bool all_reduce(ggml_tensor** parts);
 
@@ -150,8 +161,6 @@ public:
     }
 
 private:
-    explicit Cluster(Options const& options);
-
     void note_range(std::uint32_t rank, FilePlace place, std::uint64_t bytes);
     void note_ranges(std::uint32_t rank, void const* data, Rows const& rows);
     void keep(Result<void> const& result);
@@ -163,8 +172,6 @@ private:
     Options options_;
     ggml_backend_reg registry_{};
     std::vector<std::unique_ptr<ClusterDevice>> devices_; // In llama.cpp's order.
-    std::unique_ptr<LocalCompute> compute_;
-    std::unique_ptr<WeightPacker> packer_;
 
     FileSource const* source_ = nullptr;
     std::vector<WeightRead> reads_;

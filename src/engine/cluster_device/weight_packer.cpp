@@ -2,14 +2,13 @@
 #include "engine/cluster_device/weight_packer.hpp"
 
 #include "base/assert.hpp"
+#include "engine/cluster_device/pages.hpp"
 
 #include <ggml-backend-impl.h>
 #include <ggml-impl.h>
 
 #include <algorithm>
 #include <string_view>
-#include <sys/mman.h>
-#include <unistd.h>
 
 namespace exo::engine {
 namespace {
@@ -27,17 +26,6 @@ bool is_plain_weight(ggml_tensor const* tensor, ggml_backend_buffer_type_t type)
 
 bool is_product(ggml_tensor const* node) {
     return node->op == GGML_OP_MUL_MAT || node->op == GGML_OP_MUL_MAT_ID;
-}
-
-// The whole pages within.
-void give_back_pages(std::uint8_t* at, std::size_t bytes) {
-    auto const page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-    auto const start = reinterpret_cast<std::uintptr_t>(at);
-    auto const first = (start + page - 1) / page * page;
-    auto const last = (start + bytes) / page * page;
-    if (last > first) {
-        madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-    }
 }
 
 // Rows that are packed at once. ggml's own layout joins groups of rows, of 4 to 16, and knows
@@ -78,7 +66,7 @@ void pack_and_give_back(ggml_tensor* packed, ggml_tensor* weight, ggml_backend_b
 
 } // namespace
 
-WeightPacker::WeightPacker(LocalCompute const& compute)
+WeightPacker::WeightPacker(CpuCompute const& compute)
     : device_(ggml_backend_get_device(compute.backend()))
     , types_(compute.packed_types()) {}
 

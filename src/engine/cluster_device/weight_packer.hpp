@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "engine/cluster_device/local_compute.hpp"
+#include "engine/cluster_device/cpu_compute.hpp"
 
 #include <ggml.h>
 
@@ -18,7 +18,7 @@ namespace exo::engine {
 
 class WeightPacker {
 public:
-    explicit WeightPacker(LocalCompute const& compute);
+    explicit WeightPacker(CpuCompute const& compute);
 
     // Makes the graph multiply by packed weights, where the CPU backend has such a layout. `type`
     // is the buffer type that plain weights live in. Error: unsupported, when a weight that is

@@ -177,7 +177,8 @@ llama_context_params context_parameters(LoadOptions const& options, ModelFiles c
     parameters.n_ubatch = std::min(options.micro_batch, options.step_tokens_max);
     auto const type = options.cache_type == model::CacheType::q8_0 ? GGML_TYPE_Q8_0 : GGML_TYPE_F16;
     parameters.type_k = parameters.type_v = type;
-    parameters.n_threads = parameters.n_threads_batch = static_cast<std::int32_t>(options.threads);
+    parameters.n_threads = parameters.n_threads_batch =
+        static_cast<std::int32_t>(options.compute.threads);
     parameters.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED; // Tensor mode demands it.
     parameters.kv_unified = true; // One pool of cells: a lone sequence may use all of them.
     parameters.op_offload = false;
@@ -273,16 +274,19 @@ Result<Outline> make_outline(LoadOptions const& options, collective::Group* grou
     if (!shares) {
         return shares.error();
     }
-    auto cluster = Cluster::make(
-        {.ranks = options.ranks,
-         .group = group,
-         .rank_0_last = options.sharding == model::Sharding::pipeline,
-         .threads = options.threads}
-    );
-    if (!cluster) {
-        return cluster.error();
+    Cluster::Options cluster{
+        .ranks = options.ranks,
+        .group = group,
+        .rank_0_last = options.sharding == model::Sharding::pipeline,
+    };
+    if (group != nullptr) {
+        auto compute = make_local_compute(options.compute);
+        if (!compute) {
+            return compute.error();
+        }
+        cluster.compute = std::move(*compute);
     }
-    outline.cluster = std::move(*cluster);
+    outline.cluster = std::make_unique<Cluster>(std::move(cluster));
     EXO_TRY(load_header(options, *shares, outline));
     outline.parameters = context_parameters(options, *outline.files);
     auto const sequences = sequence_limit(
@@ -319,6 +323,8 @@ Result<LoadedModel> finish(
         reads = std::move(outline.host_reads);
     }
     std::ranges::move(outline.reads, std::back_inserter(reads));
+    auto const& use = outline.rehearsal.use[group.rank()];
+    EXO_TRY(outline.cluster->place_weights(use.cache_bytes + use.compute_bytes));
     auto const layers = outline.files->layer_count();
     EXO_TRY(read_weights(
         *outline.files,
@@ -329,7 +335,9 @@ Result<LoadedModel> finish(
                      done == all ? layers : static_cast<std::uint32_t>(done * layers / all)
                  );
              },
-         .check = [&] { return group.health(); }}
+         .check = [&] { return group.health(); },
+         .landed = [compute = outline.cluster->compute()](WeightRead const& read
+                   ) { return compute->landed(read); }}
     ));
     EXO_TRY(outline.files->unchanged());
     log::info("load", "rank {}: {} read", group.rank(), format_size(outline.files->bytes_read()));
@@ -345,6 +353,7 @@ Result<LoadedModel> finish(
         );
     }
     EXO_TRY(loaded.cluster->health());
+    log::info("engine", "computes with {}", loaded.cluster->compute()->describe());
     if (auto* threads = loaded.cluster->compute()->threads()) {
         llama_attach_threadpool(loaded.context.get(), threads, threads);
     }

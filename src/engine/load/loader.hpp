@@ -33,7 +33,7 @@ struct LoadOptions {
     std::uint32_t step_tokens_max = 0;
     std::uint32_t parallel = 0; // Sequences at a time; 0: as cells and memory allow.
     model::CacheType cache_type = model::CacheType::f16;
-    std::uint32_t threads = 1;
+    ComputeOptions compute;
     ReadAt read_at; // Empty: pread. Tests fail here.
 };
 

@@ -162,9 +162,10 @@ Plan make_plan(std::vector<TensorReads> const& tensors) {
 // What the reading threads share.
 class Work {
 public:
-    Work(ModelFiles const& files, std::vector<Piece> pieces)
+    Work(ModelFiles const& files, std::vector<Piece> pieces, ReadHooks const& hooks)
         : files_(files)
-        , pieces_(std::move(pieces)) {}
+        , pieces_(std::move(pieces))
+        , hooks_(hooks) {}
 
     [[nodiscard]] std::size_t threads() const { return std::min(threads_max, pieces_.size()); }
 
@@ -174,7 +175,10 @@ public:
             if (index >= pieces_.size() || failed_) {
                 break;
             }
-            auto const result = read_piece(files_, pieces_[index]);
+            auto result = read_piece(files_, pieces_[index]);
+            if (result && hooks_.landed) {
+                result = hooks_.landed(pieces_[index].read);
+            }
             std::scoped_lock const lock(mutex_);
             ++done_;
             bytes_ += bytes_of(pieces_[index].read);
@@ -185,15 +189,15 @@ public:
         }
     }
 
-    Result<void> wait(std::uint64_t all, ReadHooks const& hooks) {
+    Result<void> wait(std::uint64_t all) {
         std::unique_lock lock(mutex_);
         while (done_ < pieces_.size() && !failed_) {
             changed_.wait_for(lock, check_interval);
             auto const bytes = bytes_;
             lock.unlock();
-            auto const health = hooks.check();
+            auto const health = hooks_.check();
             if (health) {
-                hooks.on_progress(bytes, all);
+                hooks_.on_progress(bytes, all);
             }
             lock.lock();
             if (!health) {
@@ -214,6 +218,7 @@ private:
 
     ModelFiles const& files_;
     std::vector<Piece> const pieces_;
+    ReadHooks const& hooks_;
     std::atomic<std::size_t> next_{0};
     std::atomic<bool> failed_{false};
 
@@ -242,16 +247,19 @@ Result<void> read_weights(
     ModelFiles const& files, std::vector<TensorReads> const& tensors, ReadHooks const& hooks
 ) {
     auto plan = make_plan(tensors);
-    Work work(files, std::move(plan.pieces));
+    Work work(files, std::move(plan.pieces), hooks);
     {
         std::vector<std::jthread> threads;
         for (std::size_t i = 0; i < work.threads(); ++i) {
             threads.emplace_back([&work] { work.run(); });
         }
-        EXO_TRY(work.wait(plan.bytes, hooks));
+        EXO_TRY(work.wait(plan.bytes));
     }
     for (auto const& wanted : plan.copies) {
         copy(wanted);
+        if (hooks.landed) {
+            EXO_TRY(hooks.landed(wanted.read));
+        }
     }
     hooks.on_progress(plan.bytes, plan.bytes);
     return {};

@@ -23,6 +23,9 @@ struct ReadHooks {
     std::function<void(std::uint64_t done, std::uint64_t all)> on_progress;
     // Asked from this thread at least every check_interval: an error ends the reading.
     std::function<Result<void>()> check;
+    // Told of each part as soon as its bytes are where they go, by the thread that brought them.
+    // May be empty.
+    std::function<Result<void>(WeightRead const&)> landed;
 };
 
 // A tensor may be among `tensors` twice (tied embeddings: rows for the host, columns for a device):

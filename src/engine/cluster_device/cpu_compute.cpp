@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/cluster_device/local_compute.hpp"
+#include "engine/cluster_device/cpu_compute.hpp"
 
 #include "base/assert.hpp"
+#include "engine/cluster_device/weight_packer.hpp"
 
 #include <ggml-cpu.h>
 
@@ -22,13 +23,15 @@ Function* function(ggml_backend_t backend, char const* name) {
 
 } // namespace
 
-Result<std::unique_ptr<LocalCompute>> LocalCompute::make(std::uint32_t threads) {
+CpuCompute::CpuCompute() = default;
+
+Result<std::unique_ptr<CpuCompute>> CpuCompute::make(std::uint32_t threads) {
     EXO_ASSERT(threads > 0);
     auto* backend = ggml_backend_init_by_type(GGML_BACKEND_DEVICE_TYPE_CPU, nullptr);
     if (backend == nullptr) {
         return Error(Errc::unsupported, "ggml has no CPU backend for this machine");
     }
-    std::unique_ptr<LocalCompute> made(new LocalCompute);
+    std::unique_ptr<CpuCompute> made(new CpuCompute);
     made->backend_.reset(backend);
     auto const count = static_cast<int>(threads);
     if (auto* set = function<void(ggml_backend_t, int)>(backend, "ggml_backend_set_n_threads")) {
@@ -46,10 +49,12 @@ Result<std::unique_ptr<LocalCompute>> LocalCompute::make(std::uint32_t threads) 
         made->threads_ = make_pool(&parameters);
         set_pool(backend, made->threads_);
     }
+    made->packer_ = std::make_unique<WeightPacker>(*made);
     return made;
 }
 
-LocalCompute::~LocalCompute() {
+CpuCompute::~CpuCompute() {
+    packer_.reset(); // Its buffers belong to the backend.
     if (threads_ != nullptr) {
         auto* free_pool =
             function<decltype(ggml_threadpool_free)>(backend_.get(), "ggml_threadpool_free");
@@ -58,11 +63,24 @@ LocalCompute::~LocalCompute() {
     }
 }
 
-ggml_status LocalCompute::compute(ggml_cgraph* graph) {
-    return ggml_backend_graph_compute(backend_.get(), graph);
+Result<void> CpuCompute::compute(ggml_cgraph* graph, ggml_backend_buffer_type_t type) {
+    EXO_TRY(pack(graph, type));
+    return compute_packed(graph);
 }
 
-std::vector<ggml_backend_buffer_type_t> LocalCompute::packed_types() const {
+Result<void> CpuCompute::pack(ggml_cgraph* graph, ggml_backend_buffer_type_t type) {
+    return packer_->pack(graph, type);
+}
+
+Result<void> CpuCompute::compute_packed(ggml_cgraph* graph) {
+    auto const status = ggml_backend_graph_compute(backend_.get(), graph);
+    if (status != GGML_STATUS_SUCCESS) {
+        return Error(Errc::internal, std::string("graph failed: ") + ggml_status_to_string(status));
+    }
+    return {};
+}
+
+std::vector<ggml_backend_buffer_type_t> CpuCompute::packed_types() const {
     std::vector<ggml_backend_buffer_type_t> types;
     auto* list = function<ggml_backend_buffer_type_t*(ggml_backend_dev_t)>(
         backend_.get(), "ggml_backend_dev_get_extra_bufts"
