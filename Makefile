@@ -8,6 +8,9 @@ JOBS ?= $(shell nproc)
 EXO_HOME ?= $(CURDIR)/.exo
 ARGS ?=
 SETUP ?= yes
+# cuda, metal, rocm or vulkan: the kind of GPU to use besides the CPU (docs/howto/gpu.md).
+GPU ?=
+export GPU
 
 # The engine is left out under AddressSanitizer here (make test-full has it): its tests spend their
 # time in ggml, which is not instrumented.
@@ -17,7 +20,8 @@ PURE_LABELS := unit|golden|sim|fuzz|integration
 # Without the simulations, which take minutes when instrumented: test-full has them.
 ASAN_LABELS := unit|golden|fuzz|integration
 
-build_preset = cmake --preset $(1) $(2) && cmake --build --preset $(1) --parallel $(JOBS)
+build_preset = cmake --preset $(1) "-DEXO_GPU=$(GPU)" $(2) && \
+	cmake --build --preset $(1) --parallel $(JOBS)
 
 .PHONY: help
 help: ## Show this list
@@ -34,8 +38,8 @@ deps: setup ## Fetch what is pinned (llama.cpp, demo model, Python tools) and bu
 	@tools/deps
 
 .PHONY: build
-build: deps ## Build the program: build/exo
-	@cmake --preset release
+build: deps ## Build the program: build/exo; with a GPU: make build GPU=vulkan
+	@cmake --preset release "-DEXO_GPU=$(GPU)"
 	@cmake --build --preset release --parallel $(JOBS) --target exo
 
 .PHONY: run
@@ -60,6 +64,18 @@ test-full: deps ## As test, and the other sanitizers, g++, every layer under eac
 	@$(call build_preset,gcc)
 	@tools/run_tests build "build-asan:$(PURE_LABELS)|numeric" \
 		"build-ubsan:$(PURE_LABELS)|numeric" "build-tsan:$(PURE_LABELS)" "build-gcc:$(PURE_LABELS)"
+	@if [[ -e .deps/llama/build-vulkan.stamp ]]; then \
+		$(MAKE) --no-print-directory test-vulkan; \
+	else \
+		echo "Vulkan: skipped, llama.cpp is not built with it (make test-vulkan does)"; \
+	fi
+
+.PHONY: test-vulkan
+test-vulkan: GPU := vulkan
+test-vulkan: deps ## Compare ranks on Vulkan with the CPU; Mesa's software driver will do
+	@cmake --preset release -B build-vulkan -DEXO_GPU=vulkan
+	@cmake --build build-vulkan --parallel $(JOBS) --target engine_gpu_test
+	@tools/run_tests "build-vulkan:gpu"
 
 .PHONY: bench
 bench: build ## Tokens per second of 1 rank, 2 ranks and llama.cpp, side by side

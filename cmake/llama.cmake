@@ -4,7 +4,11 @@
 # `make deps` has built them in .deps/llama, and every preset links those: sanitizers and g++ too,
 # for only our own code is under test there. -DEXO_LLAMA_DIR= names another unpacked source tree,
 # with third_party/patches applied; it is built here, with the same flags.
+#
+# -DEXO_GPU=cuda|metal|rocm|vulkan links a build of it that has this kind of GPU too (`make build
+# GPU=...`, docs/howto/gpu.md).
 include_guard(GLOBAL)
+include(llama_gpu)
 
 set(cache "${PROJECT_SOURCE_DIR}/third_party/llama_cache.cmake")
 set(archives
@@ -15,6 +19,7 @@ set(archives
     vendor/hash/libvendor-hash.a
     src/libllama.a
     ggml/src/libggml.a
+    ${EXO_GPU_ARCHIVES}
     ggml/src/libggml-cpu.a
     ggml/src/libggml-base.a
 )
@@ -31,6 +36,7 @@ if(EXO_LLAMA_DIR)
         PREFIX "${PROJECT_BINARY_DIR}/llama-steps"
         CMAKE_GENERATOR Ninja
         CMAKE_ARGS
+            -DEXO_GPU=${EXO_GPU}
             -C "${cache}"
             -DCMAKE_C_COMPILER=clang-19
             -DCMAKE_CXX_COMPILER=clang++-19
@@ -43,9 +49,12 @@ if(EXO_LLAMA_DIR)
     )
 else()
     set(EXO_LLAMA_SOURCE "${PROJECT_SOURCE_DIR}/.deps/llama/source")
-    set(EXO_LLAMA_BUILD "${PROJECT_SOURCE_DIR}/.deps/llama/build")
+    set(EXO_LLAMA_BUILD "${PROJECT_SOURCE_DIR}/.deps/llama/build${EXO_GPU_SUFFIX}")
     if(NOT EXISTS "${EXO_LLAMA_BUILD}/tools/mtmd/libmtmd.a")
-        message(FATAL_ERROR "llama.cpp is not built: run 'make deps', or set EXO_LLAMA_DIR")
+        message(
+            FATAL_ERROR
+            "llama.cpp is not built: run 'make deps GPU=${EXO_GPU}', or set EXO_LLAMA_DIR"
+        )
     endif()
 endif()
 if(NOT EXISTS "${EXO_LLAMA_SOURCE}/include/llama.h")
@@ -72,9 +81,10 @@ exo_llama_library(
     ARCHIVES
         src/libllama.a
         ggml/src/libggml.a
+        ${EXO_GPU_ARCHIVES}
         ggml/src/libggml-cpu.a
         ggml/src/libggml-base.a
-    LINK Threads::Threads ${CMAKE_DL_LIBS} m
+    LINK ${EXO_GPU_LINK} Threads::Threads ${CMAKE_DL_LIBS} m
 )
 # `vendor` holds llama.cpp's own nlohmann-json, of another version than Debian's: a file includes
 # either its headers or ours.
