@@ -21,6 +21,7 @@ EXO_DESCRIBE(
     context_length,
     micro_batch,
     threads,
+    device,
     settings,
     draft_paths,
     private_networks

@@ -33,6 +33,7 @@ struct Start {
     std::uint32_t context_length = 0;     // Tokens of KV cache; 0: the model's own, up to a limit.
     std::uint32_t micro_batch = 0;        // Tokens; 0: the engine's default.
     std::uint32_t threads = 0;            // 0: one a physical core.
+    std::string device = "auto";          // engine::EngineOptions::device
     model::InstanceSettings settings;
     std::vector<std::string> draft_paths; // Of settings.draft_model; rank 0 only.
     // "10.1.2.0/24": networks of this machine on which ranks need no cipher.

@@ -88,6 +88,12 @@ void add_flags(CLI::App& app, Flags& flags, node::NodeOptions& options) {
            "--threads", options.threads, "compute threads of a runner; 0: one a physical core"
     )
         ->capture_default_str();
+    app.add_option(
+           "--device",
+           options.device,
+           "what a runner computes with: auto (a GPU, in a build for one), cpu, or a GPU's name"
+    )
+        ->capture_default_str();
     app.add_option("--micro-batch", options.micro_batch, "tokens of a prefill step; 0: the default")
         ->capture_default_str();
     app.add_option(

@@ -82,6 +82,7 @@ Worker::Options worker_options(NodeOptions const& options) {
     worker.micro_batch = options.micro_batch;
     worker.threads = options.threads;
     worker.private_networks = options.private_links;
+    worker.device = options.device;
     return worker;
 }
 

@@ -31,6 +31,7 @@ struct NodeOptions {
     std::optional<std::uint64_t> memory_limit_bytes; // At most this much for models.
     std::uint32_t micro_batch = 0;                   // Tokens; 0: the engine's default.
     std::uint32_t threads = 0;                       // 0: one a physical core.
+    std::string device = "auto";                     // What a runner computes with.
     std::vector<std::string> private_links;          // Networks where ranks need no cipher.
     // Of instances that this node's API asks for, where a request does not say.
     model::InstanceSettings instance_settings;

@@ -32,8 +32,11 @@ void prepare_process() {
     std::vector<std::string> unwanted;
     for (char** entry = environ; *entry != nullptr; ++entry) {
         std::string_view const text(*entry);
-        if (text.starts_with("GGML_") || text.starts_with("LLAMA_")) {
-            unwanted.emplace_back(text.substr(0, text.find('=')));
+        auto const name = text.substr(0, text.find('='));
+        // Which GPUs there are changes nothing of what ranks must agree on.
+        if ((name.starts_with("GGML_") || name.starts_with("LLAMA_")) &&
+            name != "GGML_VK_VISIBLE_DEVICES") {
+            unwanted.emplace_back(name);
         }
     }
     for (auto const& name : unwanted) {

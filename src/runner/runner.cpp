@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/runner.hpp"
 
+#include "base/log.hpp"
 #include "engine/engine.hpp"
 #include "runner/bench.hpp"
 #include "runner/process.hpp"
@@ -29,6 +30,7 @@ struct Arguments {
     std::vector<std::string> draft_paths;
     engine::MeasureOptions measure{.prompt_tokens = 512, .answer_tokens = 64, .streams = 1};
     bool no_ranges = false;
+    std::string device = "auto";
 };
 
 void define(CLI::App& app, Arguments& arguments) {
@@ -55,6 +57,7 @@ void define(CLI::App& app, Arguments& arguments) {
     add_settings_flags(app, arguments.settings);
     app.add_option("--draft", arguments.draft_paths, "the files of a model that drafts for it");
     app.add_flag("--no-ranges", arguments.no_ranges, "leave the byte ranges out of the probe");
+    app.add_option("--device", arguments.device, "auto, cpu, or the name of a GPU");
     app.add_option("--prompt", arguments.measure.prompt_tokens, "tokens to measure with")
         ->check(CLI::PositiveNumber);
     app.add_option("--generate", arguments.measure.answer_tokens, "tokens to measure with")
@@ -106,6 +109,7 @@ int bench(Arguments const& arguments) {
         .model_paths = arguments.bench_paths,
         .micro_batch = arguments.micro_batch,
         .threads = arguments.threads,
+        .device = arguments.device,
         .settings = arguments.settings,
         .draft_paths = arguments.draft_paths,
     };
@@ -126,6 +130,9 @@ int run(int argc, char** argv) {
     CLI11_PARSE(app, argc, argv);
     if (arguments.ipc_descriptor >= 0) {
         bool const measured = app.count("--measure-prompt") > 0;
+        if (!measured) {
+            log::start(log::Level::info, /*file=*/""); // The node keeps our output.
+        }
         Session session(
             arguments.ipc_descriptor, measured ? std::optional(arguments.measure) : std::nullopt
         );

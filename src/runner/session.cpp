@@ -45,6 +45,7 @@ engine::EngineOptions engine_options(ipc::Start const& start) {
         .context_length = start.context_length,
         .micro_batch = start.micro_batch,
         .threads = start.threads,
+        .device = start.device,
         .settings = start.settings,
         .draft_paths = start.draft_paths,
     };

@@ -44,7 +44,7 @@ std::vector<float> packed_logits(std::string const& path) {
     options.context_length = 256;
     options.micro_batch = 64;
     options.step_tokens_max = 64;
-    options.sequences_max = 1;
+    options.parallel = 1;
     auto outline = outline_model(options, &alone);
     EXPECT_TRUE(outline) << outline.error().text();
     auto loaded = finish_model(std::move(*outline), alone, [](std::uint32_t) {});

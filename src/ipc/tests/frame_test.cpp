@@ -19,6 +19,7 @@ Start start() {
         .context_length = 4096,
         .micro_batch = 64,
         .threads = 4,
+        .device = "Vulkan0",
         .private_networks = {"10.1.2.0/24", "fd00:1::/64"},
     };
 }

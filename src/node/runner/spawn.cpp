@@ -37,6 +37,7 @@ constexpr std::string_view allowed_names[] = {
     "ZE_AFFINITY_MASK",
     "VK_ICD_FILENAMES",
     "VK_DRIVER_FILES",
+    "GGML_VK_VISIBLE_DEVICES",
 };
 
 // Below this a child's descriptors have fixed meanings; ours must not be overwritten by dup2().

@@ -63,8 +63,8 @@ struct Spawn {
 [[nodiscard]] Result<int> spawn(Spawn const& what, Descriptor line, Descriptor output);
 
 // What a runner may know of our environment: paths, the language, which GPUs it may use. Nothing
-// that changes its computations (LLAMA_*, GGML_*): all ranks must run the same program
-// (specs/engine.md).
+// that changes its graphs (LLAMA_*, GGML_* but GGML_VK_VISIBLE_DEVICES): all ranks must run the
+// same program (specs/engine.md).
 [[nodiscard]] std::vector<std::string>
 runner_environment(std::vector<std::string> const& environment);
 

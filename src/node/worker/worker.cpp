@@ -193,6 +193,7 @@ Result<ipc::Start> Worker::start_message(Rank const& rank) const {
         }
         start.draft_paths = path_texts(*draft);
     }
+    start.device = options_.device;
     return start;
 }
 

@@ -26,6 +26,7 @@ public:
         std::uint32_t micro_batch = 0;
         std::uint32_t threads = 0;
         std::vector<std::string> private_networks;
+        std::string device = "auto";
     };
 
     // All outlive the worker. `tasks` gets its hooks from tasks_hooks().

@@ -29,9 +29,11 @@ TEST(ProcessDeathTest, an_abort_of_ggml_gives_its_reason) {
 TEST(Process, variables_that_change_graphs_are_removed) {
     setenv("GGML_SCHED_DEBUG", "2", 1);
     setenv("LLAMA_GRAPH_REUSE_DISABLE", "1", 1);
+    setenv("GGML_VK_VISIBLE_DEVICES", "1", 1);
     prepare_process();
     EXPECT_EQ(std::getenv("GGML_SCHED_DEBUG"), nullptr);
     EXPECT_EQ(std::getenv("LLAMA_GRAPH_REUSE_DISABLE"), nullptr);
+    EXPECT_STREQ(std::getenv("GGML_VK_VISIBLE_DEVICES"), "1");
     EXPECT_STREQ(std::getenv("GGML_NO_BACKTRACE"), "1");
 }
 

@@ -102,12 +102,17 @@ TEST(Spawn, an_environment_is_cut_to_what_a_runner_may_know) {
         "CUDA_VISIBLE_DEVICES=1",
         "LLAMA_SET_ROWS=0",
         "GGML_SCHED_DEBUG=2",
+        "GGML_VK_VISIBLE_DEVICES=0",
         "SECRET=x",
         "PATHS=y",
         "EMPTY",
     });
     std::vector<std::string> const expected{
-        "PATH=/bin", "HOME=/root", "CUDA_VISIBLE_DEVICES=1", "GGML_NO_BACKTRACE=1"
+        "PATH=/bin",
+        "HOME=/root",
+        "CUDA_VISIBLE_DEVICES=1",
+        "GGML_VK_VISIBLE_DEVICES=0",
+        "GGML_NO_BACKTRACE=1",
     };
     EXPECT_EQ(environment, expected);
 }
