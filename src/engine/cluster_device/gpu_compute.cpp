@@ -108,10 +108,12 @@ std::string GpuCompute::describe() const {
             mib(homes_.host_bytes_without_kernel)
         );
     }
-    if (other_host_bytes_ > 0) {
-        text += fmt::format(
-            "; {:.0f} MiB of cache and activations with the CPU", mib(other_host_bytes_)
-        );
+    std::uint64_t others = 0;
+    for (auto const& [_, bytes] : in_host_) {
+        others += bytes;
+    }
+    if (others > 0) {
+        text += fmt::format("; {:.0f} MiB of cache and activations with the CPU", mib(others));
     }
     return text;
 }
@@ -143,7 +145,7 @@ void GpuCompute::add_memory(void* pages, std::size_t bytes) {
         return {};
     });
     if (!added) {
-        other_host_bytes_ += bytes;
+        in_host_.emplace(pages, bytes);
         log::warning(
             "engine",
             "{}: {:.0f} MiB of cache or activations stay in host memory: {}",
@@ -155,6 +157,7 @@ void GpuCompute::add_memory(void* pages, std::size_t bytes) {
 }
 
 void GpuCompute::remove_memory(void* pages, std::size_t bytes) {
+    in_host_.erase(pages);
     auto const range = ByteRange::of(pages, bytes);
     if (!memory_.touches(range)) {
         return;
@@ -211,10 +214,10 @@ Result<void> GpuCompute::place_weights(std::uint64_t other_bytes) {
     return guarded([this]() -> Result<void> {
         for (auto const& range : homes_.on_gpu) {
             if (!memory_.add(range)) { // It said that there is more than there was.
-                homes_.gpu_bytes -= range.size();
                 homes_.host_bytes_without_room += range.size();
             }
         }
+        homes_.gpu_bytes = memory_.bytes();
         for (auto const& [begin, end] : early_.all()) {
             memory_.upload({begin, end});
         }

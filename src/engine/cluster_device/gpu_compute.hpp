@@ -80,7 +80,7 @@ private:
     ByteRanges early_;                            // Written before the weights were placed.
     bool placed_ = false;
     WeightHomes homes_;
-    std::uint64_t other_host_bytes_ = 0; // Of cache and activations, for want of room.
+    std::map<void const*, std::size_t> in_host_; // Cache and activations, for want of room.
 
     std::unordered_map<std::uint64_t, CachedPlan> plans_; // By ggml's id of the graph.
     std::uint64_t graphs_ = 0;

@@ -22,9 +22,9 @@ using Check = std::function<bool(ForeignDevice::Counts const&)>;
 
 // Rank 1 has the device, and fails when it does not pass the check in the end.
 std::vector<float>
-logits_with(ForeignDevice::Options const& device, model::Sharding sharding, Check const& check) {
+logits_with(ForeignDevice::Options const& device, LoadOptions options, Check const& check) {
     return logits(2, [&](collective::Group& group) {
-        LoadOptions options{.sharding = sharding, .compute = {.device = "cpu"}};
+        options.compute.device = "cpu";
         if (group.rank() != 1) {
             return logits_of(options, group);
         }
@@ -33,18 +33,26 @@ logits_with(ForeignDevice::Options const& device, model::Sharding sharding, Chec
         options.compute.device = device.name;
         auto const result = logits_of(options, group);
         if (!check(foreign.counts)) {
-            std::fprintf(stderr, "%zu nodes on the device\n", foreign.counts.nodes);
+            std::fprintf(
+                stderr,
+                "%zu nodes on the device, %zu bytes to it\n",
+                foreign.counts.nodes,
+                foreign.counts.uploaded_bytes
+            );
             _exit(1);
         }
         return result;
     });
 }
 
-class GpuRanksTest : public testing::TestWithParam<model::Sharding> {
+class GpuRanksTest : public testing::Test {
 protected:
     static void SetUpTestSuite() {
         if (!std::filesystem::exists(test_model())) {
             GTEST_SKIP() << "no test model at " << test_model();
+        }
+        if (reference != nullptr) {
+            return;
         }
         reference = new std::vector(logits(1, [](collective::Group& group) {
             return logits_of({.compute = {.device = "cpu"}}, group);
@@ -60,32 +68,49 @@ protected:
     static inline std::vector<float> const* reference = nullptr;
 };
 
-TEST_P(GpuRanksTest, a_gpu_that_can_do_all_computes_all_of_its_rank) {
-    expect_as_good(logits_with({}, GetParam(), [](auto const& counts) {
-        return counts.nodes > 1000; // Of both long and short steps.
+class EitherShardingTest : public GpuRanksTest,
+                           public testing::WithParamInterface<model::Sharding> {};
+
+TEST_P(EitherShardingTest, a_gpu_that_can_do_all_computes_all_of_its_rank) {
+    expect_as_good(logits_with({}, {.sharding = GetParam()}, [](auto const& counts) {
+        // Of both long and short steps; and its half of the weights is there.
+        return counts.nodes > 1000 && counts.uploaded_bytes > 30u << 20;
     }));
 }
 
-TEST_P(GpuRanksTest, operations_that_the_gpu_lacks_are_computed_by_the_cpu) {
+TEST_P(EitherShardingTest, operations_that_the_gpu_lacks_are_computed_by_the_cpu) {
     auto const lacks_some = [](ggml_tensor const* node) {
         return node->op != GGML_OP_FLASH_ATTN_EXT && node->op != GGML_OP_SET_ROWS &&
                node->op != GGML_OP_ROPE;
     };
-    expect_as_good(logits_with({.supports = lacks_some}, GetParam(), [](auto const& counts) {
-        return counts.nodes > 1000;
-    }));
+    expect_as_good(logits_with(
+        {.supports = lacks_some},
+        {.sharding = GetParam()},
+        [](auto const& counts) { return counts.nodes > 1000; }
+    ));
 }
 
-TEST_P(GpuRanksTest, a_model_that_the_gpu_has_no_room_for_is_shared_with_the_cpu) {
+TEST_P(EitherShardingTest, a_model_that_the_gpu_has_no_room_for_is_shared_with_the_cpu) {
     std::size_t const bytes = 40u << 20; // Cache, activations, and some of the layers.
-    expect_as_good(logits_with({.memory_bytes = bytes}, GetParam(), [](auto const& counts) {
-        return counts.nodes > 100;
-    }));
+    expect_as_good(logits_with(
+        {.memory_bytes = bytes},
+        {.sharding = GetParam()},
+        [](auto const& counts) { return counts.nodes > 100; }
+    ));
+}
+
+// 9 heads and 3 KV heads over shares of 5 to 1: in some layers the GPU has none, and adds zeros.
+TEST_F(GpuRanksTest, a_gpu_whose_slice_of_a_layer_is_empty_adds_nothing) {
+    expect_as_good(logits_with(
+        {},
+        {.sharding = model::Sharding::tensor, .shares = {5, 1}},
+        [](auto const& counts) { return counts.nodes > 100; }
+    ));
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Sharding,
-    GpuRanksTest,
+    ,
+    EitherShardingTest,
     testing::Values(model::Sharding::pipeline, model::Sharding::tensor),
     [](auto const& instance) {
         return std::string(instance.param == model::Sharding::pipeline ? "pipeline" : "tensor");
