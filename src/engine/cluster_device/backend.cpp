@@ -86,8 +86,7 @@ void buffer_get_2d(
     std::size_t data_stride
 ) {
     auto& device = *buffer_of(buffer).device;
-    Rows const rows{offset, bytes, count, tensor_stride, data_stride};
-    device.cluster->get(device, tensor, data, rows, /*by_backend=*/false);
+    device.cluster->get(device, tensor, data, {offset, bytes, count, tensor_stride, data_stride});
 }
 
 void buffer_get(
@@ -197,8 +196,7 @@ void backend_get_2d(
     std::size_t data_stride
 ) {
     auto& device = device_of(backend);
-    Rows const rows{offset, bytes, count, tensor_stride, data_stride};
-    device.cluster->get(device, tensor, data, rows, /*by_backend=*/true);
+    device.cluster->get(device, tensor, data, {offset, bytes, count, tensor_stride, data_stride});
 }
 
 void backend_get(

@@ -202,15 +202,8 @@ void Cluster::set(
 
 // Results go to rank 0: it alone samples.
 void Cluster::get(
-    ClusterDevice const& device,
-    ggml_tensor const* tensor,
-    void* data,
-    Rows const& rows,
-    bool by_backend
+    ClusterDevice const& device, ggml_tensor const* tensor, void* data, Rows const& rows
 ) {
-    if (rehearsal_ && !by_backend) {
-        ++host_reads_;
-    }
     auto const rank = own_rank();
     if (quiet() || !rank || (!device.local && *rank != 0)) {
         return;
@@ -314,6 +307,7 @@ ggml_status Cluster::compute_graph(ClusterDevice& device, ggml_cgraph* graph) {
 }
 
 bool Cluster::all_reduce(ggml_tensor** parts) {
+    ++reductions_;
     if (quiet() || options_.group == nullptr) {
         return true;
     }

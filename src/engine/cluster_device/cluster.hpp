@@ -107,8 +107,8 @@ public:
     // While on, nothing is computed and nothing transferred: llama.cpp's calls only leave a trace.
     void set_rehearsal(bool on) { rehearsal_ = on; }
 
-    // Reads of a device by the host in the middle of a graph. They would reach rank 0 alone.
-    [[nodiscard]] std::uint64_t host_reads() const { return host_reads_; }
+    // Sums over the ranks that llama.cpp has asked for: none while no layer is cut by width.
+    [[nodiscard]] std::uint64_t reductions() const { return reductions_; }
 
     [[nodiscard]] DeviceUse use(std::uint32_t rank) const;
 
@@ -129,13 +129,8 @@ public:
     allocate(ClusterDevice& device, std::size_t bytes, ggml_backend_buffer_i const& interface);
     void release(ClusterBuffer* buffer);
     void set(ClusterDevice const& device, ggml_tensor* tensor, void const* data, Rows const& rows);
-    // `by_backend`: the read of a result after a graph; else one by the host within it.
-    void
-    get(ClusterDevice const& device,
-        ggml_tensor const* tensor,
-        void* data,
-        Rows const& rows,
-        bool by_backend);
+    // A result, or what the host computes further with: only rank 0 has it then.
+    void get(ClusterDevice const& device, ggml_tensor const* tensor, void* data, Rows const& rows);
     void copy(
         ClusterDevice const& from,
         ClusterDevice const& to,
@@ -178,7 +173,7 @@ private:
     std::vector<std::vector<FileRange>> ranges_; // By rank.
 
     bool rehearsal_ = false;
-    std::uint64_t host_reads_ = 0;
+    std::uint64_t reductions_ = 0;
     std::vector<std::uint8_t> rows_; // Rows of a read, packed for one message.
     std::optional<Error> error_;
 };
