@@ -37,6 +37,10 @@ endif
 deps: setup ## Fetch what is pinned (llama.cpp, demo model, Python tools) and build llama.cpp
 	@tools/deps
 
+.PHONY: test-deps
+test-deps: deps
+	@tools/deps test_model
+
 .PHONY: build
 build: deps ## Build the program: build/exo; with a GPU: make build GPU=vulkan
 	@cmake --preset release "-DEXO_GPU=$(GPU)"
@@ -45,18 +49,19 @@ build: deps ## Build the program: build/exo; with a GPU: make build GPU=vulkan
 .PHONY: run
 run: build ## Start a node with the demo model; more flags: make run ARGS="--api-port 8000"
 	@mkdir -p "$(EXO_HOME)/models"
-	@cp --link --force .deps/models/*.gguf "$(EXO_HOME)/models" 2>/dev/null || \
-		cp --force .deps/models/*.gguf "$(EXO_HOME)/models"
+	@source third_party/pins.sh && \
+		{ cp --link --force ".deps/models/$$model_file" "$(EXO_HOME)/models" 2>/dev/null || \
+			cp --force ".deps/models/$$model_file" "$(EXO_HOME)/models"; }
 	@EXO_HOME="$(EXO_HOME)" exec build/exo $(ARGS)
 
 .PHONY: test
-test: deps ## Build and run every test
+test: test-deps ## Build and run every test
 	@$(call build_preset,release)
 	@$(call build_preset,asan,"-DEXO_LAYERS=$(ASAN_LAYERS)")
 	@tools/run_tests build "build-asan:$(ASAN_LABELS)"
 
 .PHONY: test-full
-test-full: deps ## As test, and the other sanitizers, g++, every layer under each
+test-full: test-deps ## As test, and the other sanitizers, g++, every layer under each
 	@$(call build_preset,release)
 	@$(call build_preset,asan)
 	@$(call build_preset,ubsan)

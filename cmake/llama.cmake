@@ -86,6 +86,8 @@ exo_llama_library(
         ggml/src/libggml-base.a
     LINK ${EXO_GPU_LINK} Threads::Threads ${CMAKE_DL_LIBS} m
 )
+# What is llama.cpp's own business, for tests that go through all it knows.
+exo_llama_library(exo_llama_internal INCLUDE src LINK exo_llama)
 # `vendor` holds llama.cpp's own nlohmann-json, of another version than Debian's: a file includes
 # either its headers or ours.
 exo_llama_library(
