@@ -7,6 +7,7 @@
 #include "child.hpp"
 #include "comparison.hpp"
 #include "list.hpp"
+#include "model/gguf/card.hpp"
 #include "small_model.hpp"
 
 #include <gtest/gtest.h>
@@ -16,6 +17,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <unistd.h>
@@ -225,6 +227,28 @@ TEST_F(ArchitectureList, names_exactly_what_llama_knows) {
 TEST_F(ArchitectureList, has_as_many_that_run_as_were_promised) {
     EXPECT_GE(count_running(list_, &Results::pipeline), pipeline_min);
     EXPECT_GE(count_running(list_, &Results::tensor), tensor_min);
+}
+
+// The card offers a model for tensor mode before anybody has asked llama.cpp.
+TEST_F(ArchitectureList, is_what_a_model_card_says_of_tensor_mode) {
+    std::map<std::string, bool> cut; // By architecture: in some variant.
+    for (auto const& [row, results] : list_) {
+        if (runs(results.pipeline)) {
+            auto& known = cut[row.substr(0, row.find(','))];
+            known = known || runs(results.tensor);
+        }
+    }
+    for (auto const& [architecture, expected] : cut) {
+        model::gguf::Header header;
+        header.metadata = {
+            {"general.architecture", architecture},
+            {architecture + ".block_count", std::uint64_t{2}},
+            {architecture + ".embedding_length", std::uint64_t{128}}
+        };
+        auto const card = model::gguf::card_from_gguf(header, /*tensor_bytes=*/1, "x.gguf");
+        ASSERT_TRUE(card) << architecture;
+        EXPECT_EQ(card->supports_tensor, expected) << architecture;
+    }
 }
 
 TEST_F(ArchitectureList, is_what_the_page_is_made_from) {

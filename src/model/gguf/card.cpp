@@ -32,16 +32,17 @@ constexpr std::array<std::string_view, 42> file_types{
 };
 constexpr std::uint64_t file_type_guessed = 1024; // A flag: the converter was not sure.
 
-// llama.cpp refuses LLAMA_SPLIT_MODE_TENSOR for these (llama-arch.cpp,
-// llm_arch_supports_sm_tensor).
-constexpr std::array<std::string_view, 31> no_tensor_split{
-    "grok",          "mpt",         "plamo2",     "minicpm3",   "gemma3n",
-    "mamba",         "mamba2",      "jamba",      "falcon-h1",  "olmo2",
-    "olmoe",         "deepseek2",   "deepseek32", "hy_v4",      "dots3note",
-    "glm-dsa",       "bitnet",      "t5",         "nemotron_h", "nemotron_h_moe",
-    "granitehybrid", "minimax-01",  "minimax-m2", "minimax-m3", "mistral4",
-    "kimi-linear",   "bailingmoe3", "kimi-k3",    "glm5-next",  "qwen3tts",
-    "qwen4exp",
+// No rank could take a part of their layers, or llama.cpp cannot follow the cut: all others that
+// run do in tensor mode (docs/architectures.md; architectures_test compares).
+constexpr std::array<std::string_view, 8> no_tensor_split{
+    "bitnet",
+    "gemma3n",
+    "grok",
+    "mamba",
+    "mamba2",
+    "rwkv6",
+    "rwkv7",
+    "t5",
 };
 
 // These make vectors of texts, not answers.
@@ -287,8 +288,7 @@ card_from_gguf(Header const& header, std::uint64_t tensor_bytes, std::string_vie
     card.family = family != nullptr ? *family : *architecture;
     card.name = full_name != nullptr && !full_name->empty() ? *full_name : name.stem;
     card.quantization = quantization_of(header, name);
-    card.supports_tensor =
-        !embeds && card.num_key_value_heads >= 2 && !contains(no_tensor_split, *architecture);
+    card.supports_tensor = !embeds && !contains(no_tensor_split, *architecture);
     if (embeds) {
         card.tasks = {"TextEmbedding"};
     }
