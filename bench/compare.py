@@ -5,10 +5,13 @@ on one model, with the same threads for each rank, in one run. Prints a table.
     make bench
     make bench ARGS="--model FILE --threads 1 --repeats 3"
     make bench ARGS="--size 1.2b"     a model with random weights, made for the occasion
+    make bench ARGS="--link 1gbit --streams 4"
 
 The columns are measured in turn, so that all see the same machine; each figure is the median.
 """
 import argparse
+import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -22,6 +25,7 @@ PROGRAM = ROOT / "build" / "exo"
 LLAMA_BENCH = ROOT / ".deps" / "llama" / "build" / "bin" / "llama-bench"
 DEMO_MODEL = ROOT / ".deps" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 MAKE_GGUF = ROOT.parent / "shared" / "tools" / "make_gguf.py"
+NETLAB = ROOT.parent / "shared" / "tools" / "netlab"
 GGUF_PY = ROOT / ".deps" / "llama" / "source" / "gguf-py"
 SIZES = {  # Shapes of llama models; Q4_0.
     "0.4b": "--dim 1024 --layers 16 --ffn 4096 --heads 16 --kv 8",
@@ -53,12 +57,12 @@ def llama_bench(options):
     return rows[True], rows[False]
 
 
-def exo(ranks, sharding):
+def exo(ranks, sharding, *flags):
     def measure(options):
         output = run(
             [PROGRAM, "runner", "--bench", options.model, "--ranks", ranks]
             + ["--sharding", sharding, "--threads", options.threads]
-            + ["--prompt", options.prompt, "--generate", options.generate]
+            + ["--prompt", options.prompt, "--generate", options.generate, *flags]
         )
         figures = json.loads(output)
         return figures["prefill_tokens_per_second"], figures["decode_tokens_per_second"]
@@ -66,12 +70,37 @@ def exo(ranks, sharding):
     return measure
 
 
-CANDIDATES = [
-    ("llama.cpp (llama-bench)", llama_bench),
-    ("exo, 1 rank", exo(1, "pipeline")),
-    ("exo, 2 pipeline ranks", exo(2, "pipeline")),
-    ("exo, 2 tensor ranks", exo(2, "tensor")),
-]
+@contextlib.contextmanager
+def lab(rate):
+    """Two hosts on a link of that rate; yields the flags that put a rank on each."""
+    environment = os.environ | {"NETLAB": f"bench{os.getpid() % 10000}h"}
+    netlab = functools.partial(subprocess.run, env=environment, check=True)
+    netlab([NETLAB, "up", "2", rate])
+    try:
+        name = environment["NETLAB"]
+        yield [f"--at={name}{host}=10.77.0.{host}" for host in (1, 2)]
+    finally:
+        netlab([NETLAB, "down"])
+
+
+LLAMA = "llama.cpp (llama-bench)"
+ONE_RANK = "exo, 1 rank"
+
+
+def candidates(options, places):
+    found = {
+        LLAMA: llama_bench,
+        ONE_RANK: exo(1, "pipeline"),
+        "exo, 2 pipeline ranks": exo(2, "pipeline"),
+        "exo, 2 tensor ranks": exo(2, "tensor"),
+    }
+    if places:
+        for sharding in ("pipeline", "tensor"):
+            found[f"exo, 2 {sharding} ranks, {options.link}"] = exo(2, sharding, *places)
+    if options.streams > 1:
+        streams = f"exo, 1 rank, {options.streams} streams"
+        found[streams] = exo(1, "pipeline", "--streams", options.streams)
+    return found
 
 
 def make_model(size):
@@ -93,15 +122,18 @@ def processor():
 
 
 def print_table(results):
-    base = [statistics.median(values) for values in zip(*results[CANDIDATES[0][0]])]
-    print(f"| {'':24} | prefill tokens/s |        | decode tokens/s |        |")
-    print("|---|---:|---:|---:|---:|")
-    for name, runs in results.items():
-        prefill, decode = (statistics.median(values) for values in zip(*runs))
-        print(
-            f"| {name:24} | {prefill:16.1f} | {prefill / base[0]:5.2f}x "
-            f"| {decode:15.1f} | {decode / base[1]:5.2f}x |"
-        )
+    medians = {
+        name: [statistics.median(values) for values in zip(*runs)] for name, runs in results.items()
+    }
+    width = max(map(len, medians))
+    print(f"| {'':{width}} | prefill | / llama.cpp | / 1 rank | decode | / llama.cpp | / 1 rank |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
+    for name, figures in medians.items():
+        cells = [
+            f"{figure:7.1f} | {figure / llama:5.2f} | {figure / one_rank:5.2f}"
+            for figure, llama, one_rank in zip(figures, medians[LLAMA], medians[ONE_RANK])
+        ]
+        print(f"| {name:{width}} | {cells[0]} | {cells[1]} |")
 
 
 def main():
@@ -114,17 +146,22 @@ def main():
     parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--generate", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--streams", type=int, default=1, help="also so many answers in one batch")
+    parser.add_argument("--link", help="also over a link of that rate, as 1gbit (root, netlab)")
     parser.add_argument("--json", type=pathlib.Path, help="write the figures there too")
     options = parser.parse_args()
     if options.size:
         options.model = make_model(options.size)
-    results = {name: [] for name, _ in CANDIDATES}
-    for _ in range(options.repeats):
-        for name, measure in CANDIDATES:
-            results[name].append(measure(options))
+    with lab(options.link) if options.link else contextlib.nullcontext() as places:
+        chosen = candidates(options, places)
+        results = {name: [] for name in chosen}
+        for _ in range(options.repeats):
+            for name, measure in chosen.items():
+                results[name].append(measure(options))
     print(
         f"{options.model.name}: prompt {options.prompt}, generated {options.generate}, "
-        f"{options.threads} thread(s) a rank, median of {options.repeats}; {processor()}\n"
+        f"{options.threads} thread(s) a rank, tokens/s, median of {options.repeats}; "
+        f"{processor()}\n"
     )
     print_table(results)
     if options.json:

@@ -2,7 +2,6 @@
 #include "runner/bench.hpp"
 
 #include "base/entropy.hpp"
-#include "runner/local_ranks.hpp"
 
 #include <fmt/core.h>
 
@@ -14,7 +13,8 @@ constexpr Duration ready_limit = 10min;
 
 } // namespace
 
-Result<void> bench(ipc::Start start, engine::MeasureOptions const& measure) {
+Result<void>
+bench(ipc::Start start, engine::MeasureOptions const& measure, std::vector<Place> const& places) {
     start.instance_id = model::InstanceId(random_uuid());
     // The context holds what is measured, and no more than that is reserved.
     start.context_length = measure.prompt_tokens + measure.answer_tokens * measure.streams;
@@ -28,7 +28,8 @@ Result<void> bench(ipc::Start start, engine::MeasureOptions const& measure) {
          std::to_string(measure.answer_tokens),
          "--measure-streams",
          std::to_string(measure.streams)},
-        start
+        start,
+        places
     );
     if (!ranks) {
         return ranks.error();

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,13 +28,54 @@ int milliseconds_until(TimePoint deadline) {
     return static_cast<int>(std::max<std::int64_t>(0, left.count()));
 }
 
+// Open until the child has entered it; -1 without a place.
+Result<int> open_namespace(Place const* place) {
+    if (place == nullptr) {
+        return -1;
+    }
+    auto const path = "/run/netns/" + place->network_namespace;
+    int const descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) {
+        return errno_error("cannot open network namespace " + path);
+    }
+    return descriptor;
+}
+
+// In the child: what may be called between fork and exec.
+bool enter_namespace([[maybe_unused]] int descriptor) {
+#ifdef __linux__
+    return descriptor < 0 || setns(descriptor, CLONE_NEWNET) == 0;
+#else
+    return descriptor < 0;
+#endif
+}
+
 } // namespace
 
-Result<std::unique_ptr<LocalRanks>>
-LocalRanks::spawn(std::vector<std::string> const& command, ipc::Start const& start) {
+Result<Place> Place::parse(std::string const& text) {
+    auto const middle = text.find('=');
+    if (middle == std::string::npos || middle == 0 || middle + 1 == text.size()) {
+        return Error(
+            Errc::invalid_argument, "'" + text + "' is not NAMESPACE=ADDRESS (ip netns list)"
+        );
+    }
+    return Place{.network_namespace = text.substr(0, middle), .address = text.substr(middle + 1)};
+}
+
+Result<std::unique_ptr<LocalRanks>> LocalRanks::spawn(
+    std::vector<std::string> const& command,
+    ipc::Start const& start,
+    std::vector<Place> const& places
+) {
+    if (!places.empty() && places.size() != start.world_size) {
+        return Error(
+            Errc::invalid_argument,
+            fmt::format("{} places for {} ranks", places.size(), start.world_size)
+        );
+    }
     std::unique_ptr<LocalRanks> made(new LocalRanks);
     for (std::uint32_t rank = 0; rank < start.world_size; ++rank) {
-        EXO_TRY(made->start_one(command));
+        EXO_TRY(made->start_one(command, places.empty() ? nullptr : &places[rank]));
         auto own = start;
         own.device_rank = rank;
         EXO_TRY(made->send(rank, own));
@@ -53,7 +95,11 @@ LocalRanks::~LocalRanks() {
     }
 }
 
-Result<void> LocalRanks::start_one(std::vector<std::string> const& command) {
+Result<void> LocalRanks::start_one(std::vector<std::string> const& command, Place const* place) {
+    auto const network = open_namespace(place);
+    if (!network) {
+        return network.error();
+    }
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         return errno_error("cannot make a socket pair");
@@ -71,11 +117,20 @@ Result<void> LocalRanks::start_one(std::vector<std::string> const& command) {
     }
     if (process == 0) {
         fcntl(ends[1], F_SETFD, 0); // The one descriptor that the child inherits.
+        if (!enter_namespace(*network)) {
+            _exit(126);
+        }
         execv(pointers.front(), pointers.data());
         _exit(127);
     }
     close(ends[1]);
+    if (*network >= 0) {
+        close(*network);
+    }
     ranks_.push_back({.process = process, .descriptor = ends[0]});
+    if (place != nullptr) {
+        ranks_.back().address = place->address;
+    }
     return {};
 }
 
@@ -189,7 +244,7 @@ Result<std::vector<ipc::RankEndpoint>> LocalRanks::await_endpoints(Duration limi
         if (!port) {
             return port.error();
         }
-        endpoints.push_back({.addresses = {"127.0.0.1"}, .port = *port});
+        endpoints.push_back({.addresses = {ranks_[rank].address}, .port = *port});
     }
     return endpoints;
 }

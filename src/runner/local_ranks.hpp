@@ -17,12 +17,25 @@
 
 namespace exo::runner {
 
+// A network of its own for a rank, so that what joins the ranks is as slow as a test or measurement
+// wants it: a named network namespace (`ip netns`), and the rank's address there. Linux only.
+struct Place {
+    std::string network_namespace;
+    std::string address;
+
+    // "NAMESPACE=ADDRESS". Error: invalid_argument.
+    [[nodiscard]] static Result<Place> parse(std::string const& text);
+};
+
 class LocalRanks {
 public:
     // Starts `world_size` times `command` with --ipc-fd appended, and sends each Start, made of
-    // `start` with its rank.
-    [[nodiscard]] static Result<std::unique_ptr<LocalRanks>>
-    spawn(std::vector<std::string> const& command, ipc::Start const& start);
+    // `start` with its rank. `places` by rank; empty: all in this process's network.
+    [[nodiscard]] static Result<std::unique_ptr<LocalRanks>> spawn(
+        std::vector<std::string> const& command,
+        ipc::Start const& start,
+        std::vector<Place> const& places = {}
+    );
     // Ends what still runs.
     ~LocalRanks();
 
@@ -70,10 +83,11 @@ private:
         pid_t process = -1;
         int descriptor = -1;
         ipc::FrameReader reader;
+        std::string address = "127.0.0.1";
     };
 
     LocalRanks() = default;
-    Result<void> start_one(std::vector<std::string> const& command);
+    Result<void> start_one(std::vector<std::string> const& command, Place const* place);
     [[nodiscard]] Result<std::uint16_t> await_port(std::uint32_t rank, TimePoint deadline);
     Result<void> await_ready(std::uint32_t rank, TimePoint deadline);
 

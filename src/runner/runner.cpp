@@ -31,6 +31,7 @@ struct Arguments {
     engine::MeasureOptions measure{.prompt_tokens = 512, .answer_tokens = 64, .streams = 1};
     bool no_ranges = false;
     std::string device = "auto";
+    std::vector<std::string> places;
 };
 
 void define(CLI::App& app, Arguments& arguments) {
@@ -64,6 +65,9 @@ void define(CLI::App& app, Arguments& arguments) {
         ->check(CLI::PositiveNumber);
     app.add_option("--streams", arguments.measure.streams, "answers to measure in one batch")
         ->check(CLI::Range(1, 256));
+    app.add_option(
+        "--at", arguments.places, "NAMESPACE=ADDRESS of each rank: measure over that network"
+    );
     app.add_option("--measure-prompt", arguments.measure.prompt_tokens)->group("");
     app.add_option("--measure-generate", arguments.measure.answer_tokens)->group("");
     app.add_option("--measure-streams", arguments.measure.streams)->group("");
@@ -113,7 +117,18 @@ int bench(Arguments const& arguments) {
         .settings = arguments.settings,
         .draft_paths = arguments.draft_paths,
     };
-    if (auto const result = runner::bench(start, arguments.measure); !result) {
+    auto const result = [&]() -> Result<void> {
+        std::vector<Place> places;
+        for (auto const& text : arguments.places) {
+            auto place = Place::parse(text);
+            if (!place) {
+                return place.error();
+            }
+            places.push_back(std::move(*place));
+        }
+        return runner::bench(start, arguments.measure, places);
+    }();
+    if (!result) {
         std::fprintf(stderr, "exo runner: %s\n", result.error().text().c_str());
         return 1;
     }
