@@ -23,15 +23,9 @@ ModelCut const* nearest(ModelCard const& card, Sharding sharding, std::uint32_t 
 }
 
 // Empty if it can, to judge by the card alone.
-std::string expected_refusal(ModelCard const& card, std::uint32_t ranks) {
+std::string expected_refusal(ModelCard const& card) {
     if (!card.supports_tensor) {
         return "its architecture (" + card.architecture + ") cannot be cut by tensor";
-    }
-    // A rank without a KV head trips llama.cpp's asserts (DESIGN.md 6).
-    if (card.num_key_value_heads != 0 && ranks > card.num_key_value_heads) {
-        return "it has " + std::to_string(card.num_key_value_heads) +
-               " key-value heads: it cannot be cut by tensor into " + std::to_string(ranks) +
-               " parts";
     }
     return {};
 }
@@ -65,7 +59,7 @@ std::string why_not_cut(ModelCard const& card, Sharding sharding, std::uint32_t 
         return {};
     }
     if (card.cuts.empty()) {
-        return expected_refusal(card, ranks);
+        return expected_refusal(card);
     }
     return "cutting it by tensor into " + std::to_string(ranks) + " parts has not been tried";
 }

@@ -32,8 +32,7 @@ ModelCut stages(std::uint32_t ranks) {
 }
 
 TEST(WhyNotCut, without_verdicts_the_card_is_all_there_is) {
-    EXPECT_EQ(why_not_cut(card(), Sharding::tensor, 8), "");
-    EXPECT_NE(why_not_cut(card(), Sharding::tensor, 9), ""); // 8 KV heads.
+    EXPECT_EQ(why_not_cut(card(), Sharding::tensor, 16), "");
     EXPECT_EQ(why_not_cut(card(), Sharding::pipeline, 15), "");
     auto whole = card();
     whole.supports_tensor = false;
@@ -64,7 +63,7 @@ TEST(CutOf, a_verdict_without_the_figures_of_every_rank_is_none) {
     EXPECT_NE(cut_of(broken, Sharding::pipeline, 2), nullptr);
     broken.cuts[0].needs.pop_back();
     EXPECT_EQ(cut_of(broken, Sharding::pipeline, 2), nullptr);
-    EXPECT_GT(stage_bytes(broken, 2048, 1, 2).fixed, 0u); // An estimate.
+    EXPECT_GT(stage_bytes(broken, {.tokens = 2048}, 1, 2).fixed, 0u); // An estimate.
 }
 
 TEST(StageBytes, each_layer_counts_once_and_the_ends_where_they_are) {
@@ -72,10 +71,10 @@ TEST(StageBytes, each_layer_counts_once_and_the_ends_where_they_are) {
     tried.cuts = {stages(3)};
     std::uint64_t const kv = 2048 * 4096;
     for (std::uint32_t rank = 0; rank < 3; ++rank) {
-        auto const stage = stage_bytes(tried, 2048, rank, 3);
+        auto const stage = stage_bytes(tried, {.tokens = 2048}, rank, 3);
         EXPECT_EQ(stage.layer, 100 * mib + kv);
         EXPECT_EQ(
-            stage.fixed - stage_bytes(tried, 2048, 2, 3).fixed,
+            stage.fixed - stage_bytes(tried, {.tokens = 2048}, 2, 3).fixed,
             (rank == 0   ? 80
              : rank == 1 ? 60
                          : 0) *
@@ -103,9 +102,9 @@ TEST(TensorRankBytes, what_every_rank_holds_does_not_depend_on_its_share) {
     auto const tried = cut_by_tensor();
     std::vector<std::uint64_t> const even{1, 1};
     std::vector<std::uint64_t> const uneven{3, 1};
-    auto const half = tensor_rank_bytes(tried, 512, even, 0);
-    EXPECT_EQ(tensor_rank_bytes(tried, 512, uneven, 0) - half, 225 * mib);
-    EXPECT_EQ(half - tensor_rank_bytes(tried, 512, uneven, 1), 225 * mib);
+    auto const half = tensor_rank_bytes(tried, {.tokens = 512}, even, 0);
+    EXPECT_EQ(tensor_rank_bytes(tried, {.tokens = 512}, uneven, 0) - half, 225 * mib);
+    EXPECT_EQ(half - tensor_rank_bytes(tried, {.tokens = 512}, uneven, 1), 225 * mib);
 }
 
 TEST(TensorRankBytes, without_the_figure_of_one_rank_a_narrow_one_is_not_believed_to_be_small) {
@@ -113,8 +112,14 @@ TEST(TensorRankBytes, without_the_figure_of_one_rank_a_narrow_one_is_not_believe
     tried.cuts.erase(tried.cuts.begin());
     std::vector<std::uint64_t> const even{1, 1};
     std::vector<std::uint64_t> const uneven{3, 1};
-    EXPECT_EQ(tensor_rank_bytes(tried, 512, uneven, 1), tensor_rank_bytes(tried, 512, even, 1));
-    EXPECT_GT(tensor_rank_bytes(tried, 512, uneven, 0), tensor_rank_bytes(tried, 512, even, 0));
+    EXPECT_EQ(
+        tensor_rank_bytes(tried, {.tokens = 512}, uneven, 1),
+        tensor_rank_bytes(tried, {.tokens = 512}, even, 1)
+    );
+    EXPECT_GT(
+        tensor_rank_bytes(tried, {.tokens = 512}, uneven, 0),
+        tensor_rank_bytes(tried, {.tokens = 512}, even, 0)
+    );
 }
 
 TEST(TensorRankBytes, figures_from_outside_do_not_overflow) {
@@ -126,8 +131,8 @@ TEST(TensorRankBytes, figures_from_outside_do_not_overflow) {
         cut.layer_bytes = UINT64_MAX;
     }
     std::vector<std::uint64_t> const shares{UINT64_MAX, 1};
-    EXPECT_EQ(tensor_rank_bytes(wild, UINT32_MAX, shares, 0), UINT64_MAX);
-    EXPECT_EQ(stage_bytes(wild, UINT32_MAX, 0, 1).with(28), UINT64_MAX);
+    EXPECT_EQ(tensor_rank_bytes(wild, {.tokens = UINT32_MAX}, shares, 0), UINT64_MAX);
+    EXPECT_EQ(stage_bytes(wild, {.tokens = UINT32_MAX}, 0, 1).with(28), UINT64_MAX);
 }
 
 } // namespace

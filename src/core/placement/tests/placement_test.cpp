@@ -286,13 +286,6 @@ INSTANTIATE_TEST_SUITE_P(
                 r.min_nodes = 2;
             },
             "use Pipeline"},
-        Row{"more_ranks_than_heads",
-            [](Request& r) {
-                r.sharding = Sharding::tensor;
-                r.model_card.num_key_value_heads = 2;
-                r.min_nodes = 3;
-            },
-            "it has 2 key-value heads: it cannot be cut by tensor into 3 parts; use Pipeline"},
         Row{"more_ranks_than_layers",
             [](Request& r) {
                 r.model_card.n_layers = 3;
