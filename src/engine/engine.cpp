@@ -22,12 +22,15 @@ namespace {
 
 // Below, the ranks of a pipeline exchange more than they compute.
 constexpr std::uint32_t micro_batch_min = 16;
+// Enough for the kernels of a prompt and their layout of weights, and soon done.
+constexpr std::uint32_t warm_up_tokens = 64;
 
 LoadOptions load_options(EngineOptions const& options, std::uint32_t ranks) {
     // A micro-batch holds one token of each sequence.
-    auto const wish = options.micro_batch != 0
-                          ? options.micro_batch
-                          : std::max(micro_batch_default, options.settings.parallel);
+    auto const wish =
+        options.micro_batch != 0
+            ? options.micro_batch
+            : std::max(micro_batch_default(options.sharding, ranks), options.settings.parallel);
     return {
         .model_paths = options.model_paths,
         .sharding = options.sharding,
@@ -168,7 +171,7 @@ StepPlan LoadedEngine::arbitrary_plan(std::uint32_t first, std::uint32_t count, 
 // All ranks make the same two plans by themselves.
 Result<void> LoadedEngine::warm_up() {
     auto const& limits = decoder_.limits();
-    auto const prompt = std::min(limits.micro_batch, limits.context_length - 1);
+    auto const prompt = std::min({warm_up_tokens, limits.micro_batch, limits.context_length - 1});
     EXO_TRY(decoder_.execute(arbitrary_plan(0, prompt, true)));
     EXO_TRY(decoder_.execute(arbitrary_plan(prompt, 1, true)));
     decoder_.learn_cache_kind();
@@ -268,7 +271,6 @@ Result<Program> describe_program(EngineOptions const& options) {
     if (!headers) {
         return headers.error();
     }
-    auto const resolved = load_options(options, /*ranks=*/1);
     Program program;
     program.words = fmt::format(
         "exo {}, llama.cpp {}, ggml {}, patches {}, {} of {} layers, {}, shares [{}], context {}, "
@@ -282,9 +284,9 @@ Result<Program> describe_program(EngineOptions const& options) {
         options.sharding == model::Sharding::pipeline ? "pipeline" : "tensor",
         fmt::join(options.shares, ", "),
         options.context_length,
-        resolved.micro_batch,
-        resolved.cache_type == model::CacheType::q8_0 ? "q8_0" : "f16",
-        resolved.parallel
+        options.micro_batch,
+        options.settings.cache_type == model::CacheType::q8_0 ? "q8_0" : "f16",
+        options.settings.parallel
     );
     append(program.identity, as_bytes(program.words));
     append(program.identity, *headers);

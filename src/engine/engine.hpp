@@ -31,7 +31,7 @@ struct EngineOptions {
     std::vector<std::uint64_t> shares;
     std::uint32_t context_length =
         0; // Tokens of cache; 0: the model's own, up to context_default_max.
-    std::uint32_t micro_batch = 0; // Tokens; 0: micro_batch_default.
+    std::uint32_t micro_batch = 0; // Tokens; 0: micro_batch_default().
     std::uint32_t threads = 0;     // 0: one a physical core.
     // What this rank computes with: "auto" (a GPU if there is one), "cpu", or a device by the name
     // that ggml lists it under. No other rank needs to know.
@@ -42,11 +42,18 @@ struct EngineOptions {
 
 // Without a wish the cache is not made larger than this: it may cost more than the weights.
 constexpr std::uint32_t context_default_max = 8192;
-// What one llama.cpp graph computes. Ranks of a pipeline overlap by micro-batches, so smaller is
-// better there; at 64 one rank is still as fast as at 512 (measured with exo runner --bench).
-constexpr std::uint32_t micro_batch_default = 64;
 // What one step plan holds at most: the time until a cancelled request leaves the batch.
 constexpr std::uint32_t step_tokens_max = 512;
+
+// What one llama.cpp graph computes. Ranks of a pipeline overlap by micro-batches: the first has a
+// new one while the last has the one before, so small ones are better, as long as each is worth its
+// kernels; a rank is as fast at 64 as at 512 (bench/compare.py). Elsewhere a graph has as much as a
+// step has: threads, and ranks in tensor mode, meet less often.
+[[nodiscard]] constexpr std::uint32_t
+micro_batch_default(model::Sharding sharding, std::uint32_t ranks) {
+    return sharding == model::Sharding::pipeline && ranks > 1 ? 64 : step_tokens_max;
+}
+
 // How long a running answer waits for another one's prompt, when the settings do not say: longer
 // than this a stream seems to have stopped.
 constexpr std::uint32_t prompt_wait_ms_default = 200;
