@@ -124,7 +124,7 @@ load_options(std::string const& path, model::Sharding sharding, std::uint32_t ra
         .context_length = context_length,
         .micro_batch = micro_batch,
         .step_tokens_max = step_tokens_max,
-        .sequences_max = 1,
+        .parallel = 1,
     };
 }
 

@@ -229,7 +229,7 @@ Result<Bytes> run_rank(Model const& model, model::Sharding sharding, collective:
          .context_length = context_length,
          .micro_batch = micro_batch,
          .step_tokens_max = step_tokens_max,
-         .sequences_max = 1},
+         .parallel = 1},
         &group
     );
     if (!outline) {

@@ -133,7 +133,9 @@ public:
     explicit Rank(std::function<Header()> const& header, ggml_type cache_type = GGML_TYPE_F16)
         : batch(limits, limits.sequences_max) {
         loaded_.log = std::make_unique<LogCapture>();
-        loaded_.cluster = *Cluster::make({.ranks = 1, .group = &group_});
+        Cluster::Options options{.ranks = 1, .group = &group_};
+        options.compute = *make_local_compute({.device = "cpu"});
+        loaded_.cluster = std::make_unique<Cluster>(std::move(options));
         auto model = llama_model_default_params();
         model.n_gpu_layers = 0;
         auto const own = header();

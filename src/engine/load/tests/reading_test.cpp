@@ -70,7 +70,7 @@ LoadOptions options_for(
     options.context_length = 256;
     options.micro_batch = 16;
     options.step_tokens_max = 64;
-    options.sequences_max = 2;
+    options.parallel = 2;
     options.read_at = std::move(read_at);
     return options;
 }
