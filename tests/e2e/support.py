@@ -235,8 +235,8 @@ class Node:
         return found
 
     def runners(self):
-        """Process ids of its runners: children that were started as `exo runner`."""
-        return [pid for pid, _ in self.children() if b"\0runner\0" in arguments_of(pid)]
+        """Process ids of its runners: children that were started as `exo runner` for a rank."""
+        return [pid for pid, _ in self.children() if b"\0--ipc-fd\0" in arguments_of(pid)]
 
     # -- what is asked of it
 

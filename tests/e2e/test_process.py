@@ -108,9 +108,10 @@ def listeners(pids):
     inodes = set()
     for pid in pids:
         for entry in os.scandir(f"/proc/{pid}/fd"):
-            target = os.readlink(entry.path)
-            if target.startswith("socket:["):
-                inodes.add(target[8:-1])
+            with contextlib.suppress(FileNotFoundError):  # Closed since it was listed.
+                target = os.readlink(entry.path)
+                if target.startswith("socket:["):
+                    inodes.add(target[8:-1])
     found = set()
     for table, address in (("/proc/net/tcp", "127.0.0.1"), ("/proc/net/tcp6", "::1")):
         with open(table, encoding="ascii") as rows:
