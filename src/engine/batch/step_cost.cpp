@@ -17,6 +17,9 @@ constexpr double fall = 0.25;
 // Of a step's time at least so much is put down to the prompt, whatever steps without one took: a
 // guess from the difference of two noisy numbers must not become nothing.
 constexpr double least_part = 0.125;
+// What is aimed at, of the wait: the next step may be dearer than those before (a longer context,
+// a busy machine) and is to stay within it all the same.
+constexpr double aim = 0.75;
 
 double towards(double estimate, double sample, double weight = 1) {
     return estimate + (sample - estimate) * weight * (sample > estimate ? rise : fall);
@@ -43,7 +46,7 @@ std::uint32_t StepCost::prompt_tokens_within(Duration wait) const {
     if (per_token_ <= 0) {
         return first_prompt_tokens;
     }
-    auto const tokens = std::chrono::duration<double>(wait).count() / per_token_;
+    auto const tokens = std::chrono::duration<double>(wait).count() * aim / per_token_;
     return static_cast<std::uint32_t>(std::clamp(tokens, 1.0, 2.0 * tried_));
 }
 
