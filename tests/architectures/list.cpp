@@ -21,12 +21,28 @@ std::string architecture_of(std::string const& row) {
     return row.substr(0, row.find(','));
 }
 
-// Architectures by the reason for which they are refused.
+// In some variant.
+std::set<std::string> architectures_that_run(List const& list, std::string Results::* mode) {
+    std::set<std::string> names;
+    for (auto const& [row, results] : list) {
+        if (runs(results.*mode)) {
+            names.insert(architecture_of(row));
+        }
+    }
+    return names;
+}
+
+// Architectures by the reason for which they are refused; with the variant, if another one runs.
 std::string table_of_refusals(List const& list, std::string Results::* mode) {
+    auto const running = architectures_that_run(list, mode);
     std::map<std::string, std::set<std::string>> by_reason;
     for (auto const& [row, results] : list) {
         if (!runs(results.*mode)) {
-            by_reason[results.*mode].insert(architecture_of(row));
+            auto const name = architecture_of(row);
+            auto const variant = row.substr(name.size() + 2);
+            by_reason[results.*mode].insert(
+                running.contains(name) ? fmt::format("{} ({})", name, variant) : name
+            );
         }
     }
     std::string table = "| reason | architectures |\n|---|---|\n";
@@ -42,15 +58,9 @@ std::string table_of_refusals(List const& list, std::string Results::* mode) {
 }
 
 std::string names_that_run(List const& list, std::string Results::* mode) {
-    std::set<std::string> names;
-    for (auto const& [row, results] : list) {
-        if (runs(results.*mode)) {
-            names.insert(architecture_of(row));
-        }
-    }
     std::string text;
     std::size_t column = 0;
-    for (auto const& name : names) {
+    for (auto const& name : architectures_that_run(list, mode)) {
         auto const word = text.empty() ? name : ", " + name;
         column += word.size();
         if (column > 100) {
@@ -103,14 +113,14 @@ std::string to_page(List const& list) {
     return fmt::format(
         "# Architectures\n\n"
         "This page is made from `tests/architectures/list.tsv` by `architectures_test`, which "
-        "builds "
-        "a small random\nmodel of every architecture that llama.cpp names and compares logits: "
-        "llama.cpp alone, and two ranks of ours\nas processes. \"Runs\" means a normalised mean "
-        "squared error below 1e-4. Of {} architectures, **{} run in pipeline\nmode and {} in "
-        "tensor "
-        "mode**. What does not run is refused by `exo runner --probe` before it is placed, "
-        "with\nthe "
-        "reason below.\n\n"
+        "builds a small random\n"
+        "model of every architecture that llama.cpp names and compares logits: llama.cpp alone, "
+        "and two ranks of ours\n"
+        "as processes. \"Runs\" means a normalised mean squared error below 1e-4. Of {} "
+        "architectures, **{} run in pipeline\n"
+        "mode and {} in tensor mode**. What does not run is refused by `exo runner --probe` "
+        "before it is placed, with\n"
+        "the reason below.\n\n"
         "## Pipeline: {}\n\n{}\n### Refused\n\n{}\n"
         "## Tensor: {}\n\n{}\n### Refused\n\n{}",
         all.size(),
@@ -150,13 +160,7 @@ bool runs(std::string const& result) {
 }
 
 std::size_t count_running(List const& list, std::string Results::* mode) {
-    std::set<std::string> names;
-    for (auto const& [row, results] : list) {
-        if (runs(results.*mode)) {
-            names.insert(architecture_of(row));
-        }
-    }
-    return names.size();
+    return architectures_that_run(list, mode).size();
 }
 
 } // namespace exo::architectures
