@@ -2,6 +2,7 @@
 #include "engine/batch/batch.hpp"
 
 #include "base/assert.hpp"
+#include "engine/draft/common_beginning.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -2,17 +2,12 @@
 #include "engine/batch/cache_index.hpp"
 
 #include "base/assert.hpp"
+#include "engine/draft/common_beginning.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 namespace exo::engine {
-
-std::uint32_t
-common_beginning(std::span<std::int32_t const> left, std::span<std::int32_t const> right) {
-    auto const [end, other] = std::ranges::mismatch(left, right);
-    return static_cast<std::uint32_t>(end - left.begin());
-}
 
 CacheIndex::CacheIndex(std::uint32_t slots, std::uint32_t cells)
     : slots_(slots)

@@ -125,8 +125,4 @@ private:
     std::vector<CacheChange> changes_;
 };
 
-// How many tokens are equal from the first on.
-[[nodiscard]] std::uint32_t
-common_beginning(std::span<std::int32_t const> left, std::span<std::int32_t const> right);
-
 } // namespace exo::engine

@@ -2,6 +2,7 @@
 #include "engine/cluster_device/cpu_compute.hpp"
 
 #include "base/assert.hpp"
+#include "engine/cluster_device/backend_function.hpp"
 #include "engine/cluster_device/weight_packer.hpp"
 
 #include <ggml-cpu.h>
@@ -14,11 +15,9 @@ namespace {
 // from another rank of this machine.
 constexpr std::uint32_t idle_poll = 1;
 
-// A function of the CPU backend by the name under which its registry has it.
 template <class Function>
 Function* function(ggml_backend_t backend, char const* name) {
-    auto* registry = ggml_backend_dev_backend_reg(ggml_backend_get_device(backend));
-    return reinterpret_cast<Function*>(ggml_backend_reg_get_proc_address(registry, name));
+    return backend_function<Function>(ggml_backend_get_device(backend), name);
 }
 
 } // namespace

@@ -74,7 +74,7 @@ private:
     GpuMemory memory_;
     ggml_backend_buffer_ptr anywhere_; // Empty, for questions.
     ggml_backend_buffer_ptr scratch_;
-    Planner planner_;
+    GraphPlanner planner_;
 
     std::map<std::uintptr_t, WeightUse> weights_; // Seen in the rehearsal, by their addresses.
     ByteRanges early_;                            // Written before the weights were placed.

@@ -218,12 +218,12 @@ private:
 
 } // namespace
 
-Planner::Planner(ggml_backend_dev_t gpu, GpuMemory const& memory, Scratch scratch)
+GraphPlanner::GraphPlanner(ggml_backend_dev_t gpu, GpuMemory const& memory, Scratch scratch)
     : gpu_(gpu)
     , memory_(memory)
     , scratch_(std::move(scratch)) {}
 
-std::unique_ptr<GraphPlan> Planner::make(ggml_cgraph* graph) const {
+std::unique_ptr<GraphPlan> GraphPlanner::make(ggml_cgraph* graph) const {
     auto const make_with = [&](bool may_use_scratch) {
         Making making(gpu_, memory_, may_use_scratch);
         for (int i = 0; i < ggml_graph_n_nodes(graph); ++i) {

@@ -16,6 +16,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace exo::engine {
@@ -36,13 +37,13 @@ struct GraphPlan {
     ggml_context_ptr graphs;
 };
 
-class Planner {
+class GraphPlanner {
 public:
     // `scratch` gives GPU memory of at least that size, which is a plan's while it runs; null when
     // there is none.
     using Scratch = std::function<ggml_backend_buffer_t(std::size_t bytes)>;
 
-    Planner(ggml_backend_dev_t gpu, GpuMemory const& memory, Scratch scratch);
+    GraphPlanner(ggml_backend_dev_t gpu, GpuMemory const& memory, Scratch scratch);
 
     [[nodiscard]] std::unique_ptr<GraphPlan> make(ggml_cgraph* graph) const;
 

@@ -7,13 +7,10 @@
 #include <unistd.h>
 
 namespace exo::engine {
-namespace {
 
 std::size_t page_bytes() {
     return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
-
-} // namespace
 
 std::size_t whole_pages(std::size_t bytes) {
     auto const page = page_bytes();

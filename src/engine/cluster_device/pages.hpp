@@ -7,6 +7,8 @@
 
 namespace exo::engine {
 
+[[nodiscard]] std::size_t page_bytes();
+
 // Rounded up to whole pages, one at least.
 [[nodiscard]] std::size_t whole_pages(std::size_t bytes);
 

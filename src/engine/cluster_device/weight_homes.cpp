@@ -6,6 +6,7 @@
 #include <algorithm>
 
 namespace exo::engine {
+
 WeightHomes choose_weight_homes(std::vector<WeightUse> weights, GpuRoom const& room) {
     std::ranges::sort(weights, {}, [](WeightUse const& weight) { return weight.memory.begin; });
     WeightHomes homes;

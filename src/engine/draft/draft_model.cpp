@@ -3,6 +3,8 @@
 
 #include "base/assert.hpp"
 #include "base/log.hpp"
+#include "engine/cluster_device/backend_function.hpp"
+#include "engine/draft/common_beginning.hpp"
 #include "engine/draft/vocabulary.hpp"
 #include "engine/load/log_capture.hpp"
 #include "engine/load/model_files.hpp"
@@ -24,19 +26,10 @@ std::vector<std::string_view> words_of(llama_vocab const* vocabulary) {
     return words;
 }
 
-// Of the CPU backend, by the name under which its registry has it.
 template <class Function>
 Function* cpu_function(char const* name) {
-    auto* device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
-    auto* registry = device != nullptr ? ggml_backend_dev_backend_reg(device) : nullptr;
-    return registry == nullptr
-               ? nullptr
-               : reinterpret_cast<Function*>(ggml_backend_reg_get_proc_address(registry, name));
-}
-
-std::size_t
-common_beginning(std::span<std::int32_t const> left, std::span<std::int32_t const> right) {
-    return static_cast<std::size_t>(std::ranges::mismatch(left, right).in1 - left.begin());
+    auto* const device = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
+    return backend_function<Function>(device, name);
 }
 
 Error refusal(std::string const& why) {
@@ -143,7 +136,7 @@ DraftModel::propose(std::uint32_t slot, std::span<std::int32_t const> tokens, st
     }
     auto& place = place_of(slot, tokens);
     // The last token is always computed, for its logits.
-    keep(place, std::min(common_beginning(place.tokens, tokens), tokens.size() - 1));
+    keep(place, std::min<std::size_t>(common_beginning(place.tokens, tokens), tokens.size() - 1));
     auto const rest = tokens.subspan(place.tokens.size());
     if (!can_read(rest)) {
         return draft;
@@ -172,7 +165,7 @@ DraftModel::propose(std::uint32_t slot, std::span<std::int32_t const> tokens, st
 DraftModel::Place& DraftModel::place_of(std::uint32_t slot, std::span<std::int32_t const> tokens) {
     auto const worth = [&](Place const& place) {
         bool const free = !place.slot;
-        auto const read = free ? common_beginning(place.tokens, tokens) : 0;
+        auto const read = free ? common_beginning(place.tokens, tokens) : 0u;
         return std::tuple(place.slot == slot, free, read, proposals_ - place.used);
     };
     auto& best = *std::ranges::max_element(places_, {}, worth);

@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "base/text.hpp"
+#include "engine/cluster_device/pages.hpp"
 #include "engine/load/log_capture.hpp"
 
 #include <fmt/core.h>
@@ -31,10 +32,6 @@ struct GgufDeleter {
 };
 
 using GgufPtr = std::unique_ptr<gguf_context, GgufDeleter>;
-
-std::uint64_t page_bytes() {
-    return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 // In nanoseconds, if the file system knows them.
 std::int64_t time_of_change(struct stat const& status) {

@@ -49,8 +49,6 @@ public:
 
     [[nodiscard]] std::string const& path(std::size_t file) const { return files_[file].path; }
 
-    [[nodiscard]] int descriptor(std::size_t file) const { return files_[file].descriptor; }
-
     // All before the first tensor.
     [[nodiscard]] std::uint64_t header_bytes(std::size_t file) const {
         return files_[file].header_bytes;
