@@ -225,9 +225,8 @@ Result<Measurement> LoadedEngine::measure(MeasureOptions const& options) {
         return Error(
             Errc::invalid_argument,
             fmt::format(
-                "a prompt of {} tokens and {} answers of {}: there is room for {} tokens, and for "
-                "{} "
-                "answers at a time",
+                "a prompt of {} tokens and {} answers of {}: there is room for {} tokens, and "
+                "for {} answers at a time",
                 options.prompt_tokens,
                 options.streams,
                 options.answer_tokens,

@@ -29,8 +29,8 @@ struct EngineOptions {
     // rank 1's, then rank 2's ..., the last are rank 0's, so that logits are where sampling is.
     // Tensor: width in any unit.
     std::vector<std::uint64_t> shares;
-    std::uint32_t context_length =
-        0; // Tokens of cache; 0: the model's own, up to context_default_max.
+    // Tokens of cache; 0: the model's own, up to context_default_max.
+    std::uint32_t context_length = 0;
     std::uint32_t micro_batch = 0; // Tokens; 0: micro_batch_default().
     std::uint32_t threads = 0;     // 0: one a physical core.
     // What this rank computes with: "auto" (a GPU if there is one), "cpu", or a device by the name

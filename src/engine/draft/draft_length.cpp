@@ -8,9 +8,13 @@
 namespace exo::engine {
 namespace {
 
+// Little is lost when all of them are wrong, and two steps that are right make it the default's 8.
 constexpr std::uint32_t first_length = 4;
 constexpr std::uint32_t growth = 2;
+// One miss is chance; three say that the text has become hard to guess.
 constexpr std::uint32_t misses_most = 3;
+// In steps. After the first rest the text may be easy again; after many, a try in 128 steps costs
+// next to nothing and still finds out.
 constexpr std::uint32_t first_rest = 8;
 constexpr std::uint32_t rest_most = 128;
 
