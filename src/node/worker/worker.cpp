@@ -2,7 +2,7 @@
 #include "node/worker/worker.hpp"
 
 #include "base/log.hpp"
-#include "base/overloaded.hpp"
+#include "core/placement/placement.hpp"
 #include "net/host/async.hpp"
 #include "system/machine.hpp"
 #include "system/process.hpp"
@@ -39,18 +39,6 @@ std::vector<std::string> path_texts(storage::LocalModel const& local) {
         texts.push_back(path.string());
     }
     return texts;
-}
-
-std::uint64_t share_of(model::ShardMetadata const& shard) {
-    return std::visit(
-        Overloaded{
-            [](model::PipelineShardMetadata const& s) -> std::uint64_t {
-                return s.end_layer - s.start_layer;
-            },
-            [](model::TensorShardMetadata const& s) -> std::uint64_t { return s.share; },
-        },
-        shard
-    );
 }
 
 } // namespace
@@ -171,15 +159,12 @@ Result<ipc::Start> Worker::start_message(Rank const& rank) const {
     start.runner_id = rank.local.runner_id;
     start.generation = rank.local.generation;
     start.device_rank = rank.device_rank;
-    auto const& assignments = shard_assignments(rank.instance);
-    start.world_size = static_cast<std::uint32_t>(assignments.runner_to_shard.size());
-    start.shares.resize(start.world_size);
-    for (auto const& [runner, shard] : assignments.runner_to_shard) {
-        start.shares.at(device_rank(shard)) = share_of(shard);
-        start.sharding = std::holds_alternative<model::TensorShardMetadata>(shard)
-                             ? model::Sharding::tensor
-                             : model::Sharding::pipeline;
-    }
+    start.shares = placement::shares_by_rank(rank.instance); // It is well formed: core/plan looks.
+    start.world_size = static_cast<std::uint32_t>(start.shares.size());
+    auto const& shard = shard_assignments(rank.instance).runner_to_shard.begin()->second;
+    start.sharding = std::holds_alternative<model::TensorShardMetadata>(shard)
+                         ? model::Sharding::tensor
+                         : model::Sharding::pipeline;
     start.model_paths = path_texts(*local);
     start.context_length = context_length(rank.instance);
     start.micro_batch = options_.micro_batch;
