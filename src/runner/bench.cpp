@@ -22,11 +22,11 @@ bench(ipc::Start start, engine::MeasureOptions const& measure, std::vector<Place
     auto ranks = LocalRanks::spawn(
         {"/proc/self/exe",
          "runner",
-         "--measure-prompt",
+         "--prompt",
          std::to_string(measure.prompt_tokens),
-         "--measure-generate",
+         "--generate",
          std::to_string(measure.answer_tokens),
-         "--measure-streams",
+         "--streams",
          std::to_string(measure.streams)},
         start,
         places

@@ -68,9 +68,6 @@ void define(CLI::App& app, Arguments& arguments) {
     app.add_option(
         "--at", arguments.places, "NAMESPACE=ADDRESS of each rank: measure over that network"
     );
-    app.add_option("--measure-prompt", arguments.measure.prompt_tokens)->group("");
-    app.add_option("--measure-generate", arguments.measure.answer_tokens)->group("");
-    app.add_option("--measure-streams", arguments.measure.streams)->group("");
 }
 
 void print_refusal(std::string const& reason) {
@@ -144,7 +141,7 @@ int run(int argc, char** argv) {
     define(app, arguments);
     CLI11_PARSE(app, argc, argv);
     if (arguments.ipc_descriptor >= 0) {
-        bool const measured = app.count("--measure-prompt") > 0;
+        bool const measured = app.count("--prompt") > 0; // As bench() says it, and no node.
         if (!measured) {
             log::start(log::Level::info, /*file=*/""); // The node keeps our output.
         }
