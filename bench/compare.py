@@ -22,7 +22,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "build" / "exo"
-LLAMA_BENCH = ROOT / ".deps" / "llama" / "build" / "bin" / "llama-bench"
+GPU = os.environ.get("GPU", "")  # As in tools/deps: the build of llama.cpp for it.
+LLAMA_BENCH = ROOT / ".deps" / "llama" / f"build{GPU and '-' + GPU}" / "bin" / "llama-bench"
 DEMO_MODEL = ROOT / ".deps" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 MAKE_GGUF = ROOT.parent / "shared" / "tools" / "make_gguf.py"
 NETLAB = ROOT.parent / "shared" / "tools" / "netlab"
@@ -73,6 +74,8 @@ def exo(ranks, sharding, *flags):
 @contextlib.contextmanager
 def lab(rate):
     """Two hosts on a link of that rate; yields the flags that put a rank on each."""
+    if not NETLAB.exists():
+        sys.exit(f"--link needs {NETLAB}")
     environment = os.environ | {"NETLAB": f"bench{os.getpid() % 10000}h"}
     netlab = functools.partial(subprocess.run, env=environment, check=True)
     netlab([NETLAB, "up", "2", rate])
