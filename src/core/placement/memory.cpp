@@ -30,6 +30,12 @@ std::uint64_t graph_bytes(ModelCard const& card) {
     return step_tokens * floats * sizeof(std::uint32_t);
 }
 
+std::uint64_t cache_bytes(std::uint64_t f16_bytes_per_token, Cache cache) {
+    std::uint64_t const f16 = multiply_divide(f16_bytes_per_token, cache.tokens, 1);
+    // A block of q8_0: 32 values of a byte each and their scale, where f16 takes 64 bytes.
+    return cache.type == CacheType::q8_0 ? multiply_divide(f16, 34, 64) : f16;
+}
+
 } // namespace
 
 std::uint64_t multiply_divide(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
@@ -40,12 +46,6 @@ std::uint64_t multiply_divide(std::uint64_t a, std::uint64_t b, std::uint64_t c)
 
 std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
     return a > greatest - b ? greatest : a + b;
-}
-
-std::uint64_t cache_bytes(std::uint64_t f16_bytes_per_token, Cache cache) {
-    std::uint64_t const f16 = multiply_divide(f16_bytes_per_token, cache.tokens, 1);
-    // A block of q8_0: 32 values of a byte each and their scale, where f16 takes 64 bytes.
-    return cache.type == CacheType::q8_0 ? multiply_divide(f16, 34, 64) : f16;
 }
 
 std::uint64_t kv_cache_bytes(ModelCard const& card, Cache cache) {
