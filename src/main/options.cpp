@@ -94,11 +94,15 @@ void add_flags(CLI::App& app, Flags& flags, node::NodeOptions& options) {
            "what a runner computes with: auto (a GPU, in a build for one), cpu, or a GPU's name"
     )
         ->capture_default_str();
-    app.add_option("--micro-batch", options.micro_batch, "tokens of a prefill step; 0: the default")
+    app.add_option(
+           "--micro-batch",
+           options.micro_batch,
+           "tokens that a runner computes at a time; 0: the default"
+    )
         ->capture_default_str();
     app.add_option(
            "--private-links",
-           options.private_links,
+           options.private_networks,
            "networks without strangers, for example 10.1.2.0/24: ranks that meet there, and whose "
            "nodes both say so, need no cipher"
     )

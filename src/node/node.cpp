@@ -81,7 +81,7 @@ Worker::Options worker_options(NodeOptions const& options) {
     worker.supervisor.orphans_directory = orphans_directory(options);
     worker.micro_batch = options.micro_batch;
     worker.threads = options.threads;
-    worker.private_networks = options.private_links;
+    worker.private_networks = options.private_networks;
     worker.device = options.device;
     return worker;
 }

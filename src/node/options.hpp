@@ -32,7 +32,7 @@ struct NodeOptions {
     std::uint32_t micro_batch = 0;                   // Tokens; 0: the engine's default.
     std::uint32_t threads = 0;                       // 0: one a physical core.
     std::string device = "auto";                     // What a runner computes with.
-    std::vector<std::string> private_links;          // Networks where ranks need no cipher.
+    std::vector<std::string> private_networks;       // Where ranks need no cipher.
     // Of instances that this node's API asks for, where a request does not say.
     model::InstanceSettings instance_settings;
 };

@@ -32,7 +32,7 @@ void add_settings_flags(CLI::App& app, model::InstanceSettings& settings) {
     app.add_option(
            "--wire-type",
            settings.wire_type,
-           "what activations travel as between ranks: automatic, f32, f16 or q8"
+           "what sums travel as between ranks: automatic, f32, f16 or q8"
     )
         ->transform(names({automatic, f32, f16, q8}))
         ->option_text("TYPE");
