@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The connection with one other rank once the group is formed: messages in, messages out. It makes
-// no decision about waiting or sleeping; that is the group's (tcp_group.cpp).
+// no decision about waiting or sleeping; that is the group's (core.cpp).
 //
 // Two threads use it, the caller's and the group's I/O thread. Each direction has its own mutex,
 // which its methods take themselves. The I/O thread never waits for one: a caller that moves large
@@ -23,7 +23,8 @@
 namespace exo::collective {
 
 // What may lie in the outbox of one rank before a send waits. Some of the largest messages of a
-// prefill (a micro-batch of activations is 1 to 4 MB), so that computing and sending overlap.
+// prefill (a pipeline's micro-batch of activations is 1 to 4 MB), so that computing and sending
+// overlap.
 constexpr std::size_t outbox_bytes_max = 8u << 20;
 // The same for what has come and no call waits for yet.
 constexpr std::size_t inbox_bytes_max = 8u << 20;

@@ -2,6 +2,7 @@
 //
 // The numbers behind the answers: logits over ranks against those of one rank.
 #include "engine/tests/rank_processes.hpp"
+#include "engine/tests/test_model.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 // grants it.
 #include "engine/cluster_device/tests/foreign_device.hpp"
 #include "engine/tests/rank_processes.hpp"
+#include "engine/tests/test_model.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,6 +4,7 @@
 // has one (-DEXO_GPU=...): `make test-vulkan` runs it on Vulkan, where no GPU is on Mesa's software
 // driver. EXO_TEST_DEVICE names another device than the best one.
 #include "engine/tests/rank_processes.hpp"
+#include "engine/tests/test_model.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,13 +4,13 @@
 #include "collective/local_group.hpp"
 #include "collective/tcp/tcp_group.hpp"
 #include "engine/batch/decoder.hpp"
+#include "engine/tests/test_model.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,12 +30,6 @@ Bytes run_as(
 }
 
 } // namespace
-
-std::string test_model() {
-    auto const* const given = std::getenv("EXO_TEST_MODEL");
-    return given != nullptr ? given
-                            : EXO_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-}
 
 Bytes run_ranks(std::uint32_t size, RankProgram const& program) {
     std::vector<collective::Listener> listeners;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The same program as every rank of a group, each in a process of its own (ggml's meta device keeps
-// process-wide tables without locks), and what such tests compare: logits of the demo model.
+// process-wide tables without locks), and what such tests compare: logits of the test model.
 #pragma once
 
 #include "base/bytes.hpp"
@@ -13,9 +13,6 @@
 #include <vector>
 
 namespace exo::engine {
-
-// The demo model, or the one that EXO_TEST_MODEL names.
-[[nodiscard]] std::string test_model();
 
 using RankProgram = std::function<Bytes(collective::Group&)>;
 

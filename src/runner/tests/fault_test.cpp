@@ -247,6 +247,7 @@ TEST_P(FaultTest, a_rank_that_dies_in_an_answer_ends_all) {
     ranks->kill(1);
     auto const& answer = listener.until_ended("story");
     ASSERT_TRUE(answer.failed.has_value());
+    EXPECT_EQ(answer.failed->code, "unavailable");
     EXPECT_NE(answer.failed->message.find("rank 1"), std::string::npos) << answer.failed->message;
     expect_fault_of_all_others(*ranks, 1);
 }

@@ -3,6 +3,7 @@
 // What loading costs real rank processes, and models in several files. Needs the test model.
 #include "engine/engine.hpp"
 #include "engine/load/tests/gguf_files.hpp"
+#include "engine/tests/test_model.hpp"
 #include "runner/local_ranks.hpp"
 
 #include <nlohmann/json.hpp>
@@ -10,8 +11,8 @@
 namespace exo::runner {
 namespace {
 
-using engine::demo_model;
 using engine::TemporaryFolder;
+using engine::test_model;
 using model::Sharding;
 
 // Limits against hangs, not for speed: a machine may be busy with anything.
@@ -51,8 +52,8 @@ void end(LocalRanks& ranks) {
 class LoadingTest : public testing::Test {
 protected:
     void SetUp() override {
-        if (!std::filesystem::exists(demo_model())) {
-            GTEST_SKIP() << "no test model at " << demo_model();
+        if (!std::filesystem::exists(test_model())) {
+            GTEST_SKIP() << "no test model at " << test_model();
         }
     }
 
@@ -105,7 +106,7 @@ TEST_F(LoadingTest, no_rank_ever_takes_more_than_its_slice_its_cache_its_buffers
     shape.heads = 32;
     shape.kv_heads = 8;
     shape.feed_forward = 8192;
-    shape.tokenizer_of = demo_model();
+    shape.tokenizer_of = test_model();
     engine::ModelWriter(shape).write_sparse(path);
     for (auto const& [sharding, size] :
          {std::pair(Sharding::pipeline, 1u),
@@ -155,12 +156,12 @@ std::string answer_of(LocalRanks& ranks) {
 }
 
 TEST_F(LoadingTest, a_model_in_parts_answers_like_the_whole) {
-    auto const parts = engine::write_parts(demo_model(), folder_ / "parts", 3);
+    auto const parts = engine::write_parts(test_model(), folder_ / "parts", 3);
     for (auto const& [sharding, size] :
          {std::pair(Sharding::pipeline, 1u),
           std::pair(Sharding::pipeline, 2u),
           std::pair(Sharding::tensor, 2u)}) {
-        auto of_whole = ready(start_for({demo_model()}, sharding, size));
+        auto of_whole = ready(start_for({test_model()}, sharding, size));
         auto const expected = answer_of(*of_whole);
         EXPECT_EQ(expected, "The capital of France is Paris.");
         end(*of_whole);
@@ -174,7 +175,7 @@ TEST_F(LoadingTest, a_model_in_parts_answers_like_the_whole) {
 }
 
 TEST_F(LoadingTest, a_missing_part_is_a_fault_that_names_it) {
-    auto const parts = engine::write_parts(demo_model(), folder_ / "parts", 2);
+    auto const parts = engine::write_parts(test_model(), folder_ / "parts", 2);
     std::filesystem::remove(parts[1]);
     auto ranks =
         LocalRanks::spawn({EXO_RUNNER_ALONE, "runner"}, start_for(parts, Sharding::pipeline, 1));

@@ -4,11 +4,11 @@
 #pragma once
 
 #include "base/text.hpp"
+#include "engine/tests/test_model.hpp"
 #include "runner/local_ranks.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -18,11 +18,7 @@ constexpr Duration ready_limit = 2min;
 // Limits against hangs, not for speed: a machine may be busy with anything.
 constexpr Duration message_limit = 2min;
 
-inline std::string test_model() {
-    auto const* const given = std::getenv("EXO_TEST_MODEL");
-    return given != nullptr ? given
-                            : EXO_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-}
+using engine::test_model;
 
 inline ipc::Start start_for(model::Sharding sharding, std::uint32_t ranks) {
     return {

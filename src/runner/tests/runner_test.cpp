@@ -127,26 +127,6 @@ TEST_F(RunnerTest, the_context_limits_prompt_and_answer) {
     shut_down(*ranks);
 }
 
-TEST_F(RunnerTest, when_a_rank_dies_the_stream_fails_and_all_end) {
-    for (auto const sharding : {model::Sharding::pipeline, model::Sharding::tensor}) {
-        auto ranks = ready(start_for(sharding, 3));
-        EXPECT_TRUE(ranks->send(0, ipc::Generate{story()}).has_value());
-        Listener listener(*ranks);
-        while (listener.answers["story"].deltas < 3 && listener.next()) {
-        }
-        ranks->kill(2);
-        auto const& answer = listener.until_ended("story");
-        ASSERT_TRUE(answer.failed.has_value());
-        EXPECT_EQ(answer.failed->code, "unavailable");
-        EXPECT_NE(answer.failed->message.find("rank 2"), std::string::npos);
-        while (listener.next()) {
-        }
-        EXPECT_NE(listener.fault_text.find("rank 2"), std::string::npos) << listener.fault_text;
-        EXPECT_EQ(ranks->wait(0), 1);
-        EXPECT_EQ(ranks->wait(1), 1);
-    }
-}
-
 TEST_F(RunnerTest, an_idle_instance_notices_a_dead_rank) {
     auto ranks = ready(start_for(model::Sharding::tensor, 2));
     ranks->kill(1);

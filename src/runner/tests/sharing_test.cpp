@@ -9,7 +9,9 @@ namespace {
 using SharingTest = RunnerTest;
 
 TEST_F(SharingTest, requests_share_the_batch_and_more_than_fit_wait) {
-    auto ranks = ready(start_for(model::Sharding::pipeline, 2));
+    auto start = start_for(model::Sharding::pipeline, 2);
+    start.settings.parallel = 8;
+    auto ranks = ready(start);
     for (int i = 0; i < 12; ++i) {
         auto wanted = capital("task " + std::to_string(i));
         EXPECT_TRUE(ranks->send(0, ipc::Generate{wanted}).has_value());
@@ -22,7 +24,7 @@ TEST_F(SharingTest, requests_share_the_batch_and_more_than_fit_wait) {
     shut_down(*ranks);
 }
 
-// Four answers of 60 tokens do not fit into 256 cells at once: some are evicted, and go on.
+// Four answers of 60 tokens do not fit into 256 cells at once: some pause, and go on.
 TEST_F(SharingTest, answers_that_outgrow_the_cache_lose_nothing) {
     auto start = start_for(model::Sharding::pipeline, 1);
     start.context_length = 256;
@@ -174,7 +176,9 @@ TEST_F(SharingTest, a_cache_of_q8_0_gives_the_right_text_too) {
 }
 
 TEST_F(SharingTest, a_cancelled_request_says_no_more_and_frees_its_place) {
-    auto ranks = ready(start_for(model::Sharding::pipeline, 2));
+    auto start = start_for(model::Sharding::pipeline, 2);
+    start.settings.parallel = 8;
+    auto ranks = ready(start);
     for (int i = 0; i < 8; ++i) { // All places.
         EXPECT_TRUE(ranks->send(0, ipc::Generate{story("task " + std::to_string(i))}).has_value());
     }

@@ -2,10 +2,10 @@
 //
 // The demo model as the draft of itself.
 #include "engine/draft/draft_model.hpp"
+#include "engine/tests/test_model.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -15,12 +15,6 @@ namespace exo::engine {
 namespace {
 
 using Tokens = std::vector<std::int32_t>;
-
-std::string test_model() {
-    auto const* const given = std::getenv("EXO_TEST_MODEL");
-    return given != nullptr ? given
-                            : EXO_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-}
 
 // Long enough for the model to be sure of what comes.
 constexpr char const* colours =

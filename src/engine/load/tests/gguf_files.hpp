@@ -21,12 +21,6 @@
 
 namespace exo::engine {
 
-inline std::string demo_model() {
-    auto const* const given = std::getenv("EXO_TEST_MODEL");
-    return given != nullptr ? given
-                            : EXO_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-}
-
 // A folder that goes away with its test.
 class TemporaryFolder {
 public:

@@ -3,22 +3,16 @@
 // Files as they come from a disk: what is not a whole GGUF is refused with the reason.
 #include "engine/load/probe.hpp"
 #include "engine/load/reader.hpp"
+#include "engine/tests/test_model.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 namespace exo::engine {
 namespace {
-
-std::string test_model() {
-    auto const* const given = std::getenv("EXO_TEST_MODEL");
-    return given != nullptr ? given
-                            : EXO_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
-}
 
 class ModelFilesTest : public testing::Test {
 protected:
