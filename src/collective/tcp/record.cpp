@@ -8,7 +8,6 @@
 #include <sodium.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace exo::collective {
 namespace {

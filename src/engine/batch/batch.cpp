@@ -5,7 +5,6 @@
 #include "engine/draft/common_beginning.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace exo::engine {

@@ -8,7 +8,6 @@
 
 #include <map>
 #include <numeric>
-#include <optional>
 
 namespace exo::engine {
 namespace {
