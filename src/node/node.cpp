@@ -310,11 +310,10 @@ void Node::place_instance(
     wish.min_nodes = request.min_nodes;
     wish.settings = request.settings;
     if (auto& draft = wish.settings.draft_model; card && draft) {
-        auto const found = find_model(draft->value());
-        if (found) {
-            draft = found->model_id;
+        if (auto const found = draft_for(*card, *draft, models())) {
+            draft = *found;
         } else {
-            card = Error(found.error().code(), "draft model: " + found.error().text());
+            card = found.error();
         }
     }
     auto answer = [](ClusterDriver& cluster,

@@ -40,5 +40,26 @@ TEST(SettingsFor, the_rest_stays) {
     EXPECT_EQ(settings_for(known()[0], defaults, known()), defaults);
 }
 
+TEST(DraftFor, a_draft_model_that_a_request_names_gets_its_full_id) {
+    EXPECT_EQ(draft_for(known()[0], ModelId("small"), known()).value(), ModelId("owner/small"));
+    EXPECT_EQ(draft_for(known()[1], ModelId("large"), known()).value(), ModelId("owner/large"))
+        << "larger, as the user wishes";
+}
+
+TEST(DraftFor, a_draft_model_that_a_request_names_is_refused_with_field_and_reason) {
+    auto const unknown = draft_for(known()[0], ModelId("unknown"), known());
+    ASSERT_FALSE(unknown);
+    EXPECT_EQ(unknown.error().code(), Errc::invalid_argument);
+    EXPECT_TRUE(unknown.error().text().starts_with("settings.draft_model: no model 'unknown'"));
+
+    auto const stranger = draft_for(known()[0], ModelId("other"), known());
+    ASSERT_FALSE(stranger);
+    EXPECT_EQ(
+        stranger.error().text(),
+        "settings.draft_model: other cannot draft for owner/large: its vocabulary has 700 tokens, "
+        "that of the model 32064"
+    );
+}
+
 } // namespace
 } // namespace exo::node
