@@ -52,7 +52,9 @@ void define(CLI::App& app, Arguments& arguments) {
     app.add_option("--sharding", arguments.sharding, "pipeline or tensor")
         ->transform(CLI::CheckedTransformer(shardings, CLI::ignore_case));
     app.add_option("--shares", arguments.shares, "by rank: layers, or width")->delimiter(',');
-    app.add_option("--context", arguments.context_length, "tokens of cache");
+    auto const tokens = CLI::Range(1u, model::context_length_most);
+    app.add_option("--context", arguments.context_length, "tokens of cache; 0: the default")
+        ->check(CLI::Range(0u, model::context_length_most));
     app.add_option("--micro-batch", arguments.micro_batch, "tokens a graph");
     app.add_option("--threads", arguments.threads, "of each rank");
     add_settings_flags(app, arguments.settings);
@@ -60,9 +62,9 @@ void define(CLI::App& app, Arguments& arguments) {
     app.add_flag("--no-ranges", arguments.no_ranges, "leave the byte ranges out of the probe");
     app.add_option("--device", arguments.device, "auto, cpu, or the name of a GPU");
     app.add_option("--prompt", arguments.measure.prompt_tokens, "tokens to measure with")
-        ->check(CLI::PositiveNumber);
+        ->check(tokens);
     app.add_option("--generate", arguments.measure.answer_tokens, "tokens to measure with")
-        ->check(CLI::PositiveNumber);
+        ->check(tokens);
     app.add_option("--streams", arguments.measure.streams, "answers to measure in one batch")
         ->check(CLI::Range(1, 256));
     app.add_option(

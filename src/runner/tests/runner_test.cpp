@@ -229,6 +229,19 @@ TEST_F(RunnerTest, the_probe_of_what_is_no_model_gives_the_reason) {
     EXPECT_NE(json["reason"].get<std::string>().find("is text"), std::string::npos);
 }
 
+TEST_F(RunnerTest, a_number_of_tokens_beyond_reason_is_refused_with_the_numbers_that_are_not) {
+    auto const refused = [](std::string const& flags) {
+        auto const output = run(flags + " 2>&1");
+        EXPECT_NE(output.code, 0) << flags;
+        return output.text;
+    };
+    auto const too_long = refused("--probe " + test_model() + " --context 4000000000");
+    EXPECT_TRUE(too_long.starts_with("--context: Value 4000000000 not in range 0 to 16777216"))
+        << too_long;
+    auto const none = refused("--bench " + test_model() + " --prompt 0");
+    EXPECT_TRUE(none.starts_with("--prompt: Value 0 not in range 1 to 16777216")) << none;
+}
+
 TEST_F(RunnerTest, the_bench_prints_two_speeds) {
     auto const output =
         run("--bench " + test_model() +
