@@ -87,6 +87,7 @@ void add_flags(CLI::App& app, Flags& flags, node::NodeOptions& options) {
     app.add_option(
            "--threads", options.threads, "compute threads of a runner; 0: one a physical core"
     )
+        ->check(CLI::Range(0u, runner::threads_most))
         ->capture_default_str();
     app.add_option(
            "--device",

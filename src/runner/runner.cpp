@@ -56,7 +56,8 @@ void define(CLI::App& app, Arguments& arguments) {
     app.add_option("--context", arguments.context_length, "tokens of cache; 0: the default")
         ->check(CLI::Range(0u, model::context_length_most));
     app.add_option("--micro-batch", arguments.micro_batch, "tokens a graph");
-    app.add_option("--threads", arguments.threads, "of each rank");
+    app.add_option("--threads", arguments.threads, "of each rank; 0: one a physical core")
+        ->check(CLI::Range(0u, threads_most));
     add_settings_flags(app, arguments.settings);
     app.add_option("--draft", arguments.draft_paths, "the files of a model that drafts for it");
     app.add_flag("--no-ranges", arguments.no_ranges, "leave the byte ranges out of the probe");

@@ -42,6 +42,7 @@ def test_help_and_version_leave_no_files(tmp_path):
         (["--api-port", "70000"], "--api-port"),
         (["--memory-limit", "2 bananas"], "--memory-limit"),
         (["--no-api", "--spawn-api"], "--spawn-api"),
+        (["--threads", "513"], "--threads"),
     ],
 )
 def test_a_wrong_flag_ends_with_a_message_that_names_it(flags, named, tmp_path):

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/settings_flags/settings_flags.hpp"
 
+#include "base/text.hpp"
 #include "model/describe.hpp"
 #include "model/json.hpp"
+
+#include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
 #include <map>
@@ -10,13 +13,25 @@
 namespace exo::runner {
 namespace {
 
+// Not CLI::CheckedTransformer, whose message and help show our enumerators' numbers, and which
+// takes those as well.
 template <class Enum>
-CLI::CheckedTransformer names(std::initializer_list<Enum> values) {
+CLI::Validator names(std::initializer_list<Enum> values) {
     std::map<std::string, Enum> map;
+    std::string list;
     for (auto const value : values) {
         map.emplace(model::enum_name(value), value);
+        list += (list.empty() ? "" : ", ") + model::enum_name(value);
     }
-    return CLI::CheckedTransformer(std::move(map), CLI::ignore_case);
+    auto const replace = [map = std::move(map), list](std::string& text) {
+        auto const found = map.find(to_lower(text));
+        if (found == map.end()) {
+            return fmt::format("'{}' is none of {}", text, list);
+        }
+        text = std::to_string(static_cast<int>(found->second));
+        return std::string();
+    };
+    return {replace, ""};
 }
 
 } // namespace

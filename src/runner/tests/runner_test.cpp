@@ -229,7 +229,7 @@ TEST_F(RunnerTest, the_probe_of_what_is_no_model_gives_the_reason) {
     EXPECT_NE(json["reason"].get<std::string>().find("is text"), std::string::npos);
 }
 
-TEST_F(RunnerTest, a_number_of_tokens_beyond_reason_is_refused_with_the_numbers_that_are_not) {
+TEST_F(RunnerTest, a_number_beyond_reason_is_refused_with_the_numbers_that_are_not) {
     auto const refused = [](std::string const& flags) {
         auto const output = run(flags + " 2>&1");
         EXPECT_NE(output.code, 0) << flags;
@@ -240,6 +240,8 @@ TEST_F(RunnerTest, a_number_of_tokens_beyond_reason_is_refused_with_the_numbers_
         << too_long;
     auto const none = refused("--bench " + test_model() + " --prompt 0");
     EXPECT_TRUE(none.starts_with("--prompt: Value 0 not in range 1 to 16777216")) << none;
+    auto const many = refused("--bench " + test_model() + " --threads 513");
+    EXPECT_TRUE(many.starts_with("--threads: Value 513 not in range 0 to 512")) << many;
 }
 
 TEST_F(RunnerTest, the_bench_prints_two_speeds) {

@@ -37,9 +37,19 @@ TEST(SettingsFlags, what_no_instance_can_have_is_refused) {
          {"--kv-cache-type q9_0",
           "--parallel 257",
           "--wire-type f64",
+          "--wire-type 2",
           "--prompt-wait -1",
           "--draft-tokens 17"}) {
         EXPECT_THROW(parsed(line), CLI::ParseError) << line;
+    }
+}
+
+TEST(SettingsFlags, a_name_that_there_is_not_is_refused_with_those_that_there_are) {
+    try {
+        (void)parsed("--wire-type f64");
+        FAIL() << "taken";
+    } catch (CLI::ParseError const& error) {
+        EXPECT_STREQ(error.what(), "--wire-type: 'f64' is none of automatic, f32, f16, q8");
     }
 }
 
