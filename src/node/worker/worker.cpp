@@ -119,7 +119,6 @@ void Worker::carry_out(plan::StopRunner const& action) {
     if (rank == nullptr) {
         return;
     }
-    log::info("worker", "ending a runner: {}", action.text);
     rank->local.process = plan::Process::ending;
     rank->joining.reset();
     context_.tasks.instance_ended(rank->local.instance_id, action.text, now());
