@@ -50,7 +50,9 @@ void define(CLI::App& app, Arguments& arguments) {
     probe->excludes(bench);
     app.add_option("--ranks", arguments.ranks, "how many")->check(CLI::Range(1, 64));
     app.add_option("--sharding", arguments.sharding, "pipeline or tensor")
-        ->transform(CLI::CheckedTransformer(shardings, CLI::ignore_case));
+        ->transform(CLI::Transformer(shardings))
+        ->transform(CLI::IsMember({"pipeline", "tensor"}, CLI::ignore_case)) // Runs first.
+        ->option_text("MODE");
     app.add_option("--shares", arguments.shares, "by rank: layers, or width")->delimiter(',');
     auto const tokens = CLI::Range(1u, model::context_length_most);
     app.add_option("--context", arguments.context_length, "tokens of cache; 0: the default")

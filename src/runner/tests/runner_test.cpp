@@ -244,6 +244,13 @@ TEST_F(RunnerTest, a_number_beyond_reason_is_refused_with_the_numbers_that_are_n
     EXPECT_TRUE(many.starts_with("--threads: Value 513 not in range 0 to 512")) << many;
 }
 
+TEST_F(RunnerTest, a_sharding_is_named_in_any_case_and_never_by_number) {
+    auto const probe = "--probe " + test_model() + " --no-ranges --ranks 2 --sharding ";
+    EXPECT_EQ(run(probe + "TENSOR").text, run(probe + "tensor").text);
+    EXPECT_NE(run(probe + "tensor").text, run(probe + "pipeline").text);
+    EXPECT_TRUE(run(probe + "1 2>&1").text.starts_with("--sharding: 1 not in {pipeline,tensor}"));
+}
+
 TEST_F(RunnerTest, the_bench_prints_two_speeds) {
     auto const output =
         run("--bench " + test_model() +
