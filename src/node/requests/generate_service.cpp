@@ -32,9 +32,13 @@ asio::awaitable<Error> wait_for_end(net::Stream& stream) {
     }
 }
 
-asio::awaitable<bool> write_event(net::Stream& stream, model::GenerationEvent event) {
+asio::awaitable<bool>
+write_event(net::Stream& stream, model::GenerationEvent event, std::optional<Error>& failure) {
     auto const bytes = model::to_msgpack(event);
     auto const written = co_await net::write_message(stream, bytes);
+    if (!written) {
+        failure = written.error();
+    }
     co_return written.has_value();
 }
 
@@ -92,17 +96,21 @@ asio::awaitable<void> GenerateService::serve(std::unique_ptr<net::Stream> stream
         model::GenerationFailed failed;
         failed.code = to_string(opened.error().code());
         failed.message = opened.error().text();
-        (void)co_await write_event(*stream, std::move(failed));
+        std::optional<Error> ignored;
+        (void)co_await write_event(*stream, std::move(failed), ignored);
         stream->close_write();
         co_return;
     }
     auto const first = table_.first_event(id, open->next_number);
+    std::optional<Error> error; // A writer may meet the end before a reader does.
     std::function<asio::awaitable<bool>(model::GenerationEvent)> const on_event =
-        [&stream](model::GenerationEvent event) { return write_event(*stream, std::move(event)); };
+        [&](model::GenerationEvent event) { return write_event(*stream, std::move(event), error); };
     auto const ended =
         co_await (follow_task(table_, changed_, id, first, on_event) || wait_for_end(*stream));
-    auto const* const error = std::get_if<1>(&ended);
-    if (error != nullptr && error->code() == Errc::cancelled) {
+    if (auto const* const read = std::get_if<1>(&ended)) {
+        error = *read;
+    }
+    if (error && error->code() == Errc::cancelled) {
         table_.cancel(id, now());
     }
     table_.client_lost(id, now());
