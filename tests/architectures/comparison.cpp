@@ -10,9 +10,7 @@
 #include <llama-cpp.h>
 
 #include <array>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 namespace exo::architectures {
@@ -182,18 +180,6 @@ logits_of_ranks(std::string const& path, model::Sharding sharding, std::uint32_t
     return to_logits(run_ranks(ranks, [&](collective::Group& group) {
         return run_rank(options, group);
     }));
-}
-
-double nmse(Logits const& values, Logits const& reference) {
-    double difference = 0;
-    double square = 0;
-    for (std::size_t i = 0; i < std::min(values.size(), reference.size()); ++i) {
-        difference += std::pow(double(values[i]) - double(reference[i]), 2);
-        square += std::pow(double(reference[i]), 2);
-    }
-    bool const comparable = values.size() == reference.size() && std::isfinite(difference) &&
-                            std::isfinite(square) && square > 0;
-    return comparable ? difference / square : std::numeric_limits<double>::infinity();
 }
 
 } // namespace exo::architectures

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "engine/tests/nmse.hpp"
 #include "model/instance.hpp"
 
 #include <cstdint>
@@ -26,7 +27,6 @@ probe(std::string const& path, model::Sharding sharding, std::uint32_t ranks);
 [[nodiscard]] Result<Logits>
 logits_of_ranks(std::string const& path, model::Sharding sharding, std::uint32_t ranks);
 
-// Mean of the squared differences by the mean of the squares. Not a number counts as far off.
-[[nodiscard]] double nmse(Logits const& values, Logits const& reference);
+using engine::nmse;
 
 } // namespace exo::architectures

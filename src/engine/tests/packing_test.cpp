@@ -6,10 +6,9 @@
 #include "engine/batch/decoder.hpp"
 #include "engine/load/loader.hpp"
 #include "engine/load/tests/gguf_files.hpp"
+#include "engine/tests/nmse.hpp"
 
 #include <llama-cpp.h>
-
-#include <cmath>
 
 namespace exo::engine {
 namespace {
@@ -82,14 +81,7 @@ TEST(Packing, in_parts_gives_the_answers_of_plain_weights) {
     auto const expected = plain_logits(path);
     auto const values = packed_logits(path);
     ASSERT_EQ(values.size(), expected.size());
-    double difference = 0;
-    double square = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        difference += std::pow(double(values[i]) - double(expected[i]), 2);
-        square += std::pow(double(expected[i]), 2);
-    }
-    EXPECT_GT(square, 0);
-    EXPECT_LE(difference / square, 1e-4);
+    EXPECT_LE(nmse(values, expected), 1e-4);
 }
 
 } // namespace

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <sys/wait.h>
@@ -50,7 +49,11 @@ Bytes run_ranks(std::uint32_t size, RankProgram const& program) {
                                     : run_as(rank, std::move(listeners[rank]), endpoints, program);
             auto rest = BytesView(result);
             while (rank == 0 && !rest.empty()) {
-                rest = rest.subspan(std::size_t(write(ends[1], rest.data(), rest.size())));
+                auto const written = write(ends[1], rest.data(), rest.size());
+                if (written < 0) {
+                    _exit(1);
+                }
+                rest = rest.subspan(std::size_t(written));
             }
             _exit(0);
         }
@@ -128,16 +131,6 @@ std::vector<float> logits(std::uint32_t ranks, RankProgram const& program) {
     std::vector<float> values(bytes.size() / sizeof(float));
     std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
     return values;
-}
-
-double nmse(std::vector<float> const& values, std::vector<float> const& reference) {
-    double difference = 0;
-    double square = 0;
-    for (std::size_t i = 0; i < reference.size(); ++i) {
-        difference += std::pow(double(values[i]) - double(reference[i]), 2);
-        square += std::pow(double(reference[i]), 2);
-    }
-    return difference / square;
 }
 
 } // namespace exo::engine

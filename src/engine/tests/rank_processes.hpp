@@ -7,6 +7,7 @@
 #include "base/bytes.hpp"
 #include "collective/group.hpp"
 #include "engine/load/loader.hpp"
+#include "engine/tests/nmse.hpp"
 
 #include <functional>
 #include <string>
@@ -26,8 +27,5 @@ using RankProgram = std::function<Bytes(collective::Group&)>;
 
 // What a program made of logits_of() returns.
 [[nodiscard]] std::vector<float> logits(std::uint32_t ranks, RankProgram const& program);
-
-// Mean of the squared differences by the mean of the squares.
-[[nodiscard]] double nmse(std::vector<float> const& values, std::vector<float> const& reference);
 
 } // namespace exo::engine

@@ -5,6 +5,7 @@
 #include "collective/local_group.hpp"
 #include "engine/batch/batch.hpp"
 #include "engine/batch/decoder.hpp"
+#include "engine/tests/nmse.hpp"
 
 #include <gguf.h>
 #include <gtest/gtest.h>
@@ -231,14 +232,7 @@ void expect_close(
 ) {
     ASSERT_EQ(values.size(), reference.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
-        double difference = 0;
-        double square = 0;
-        for (std::size_t j = 0; j < values[i].size(); ++j) {
-            difference += std::pow(double(values[i][j]) - double(reference[i][j]), 2);
-            square += std::pow(double(reference[i][j]), 2);
-        }
-        EXPECT_GT(square, 0) << i;
-        EXPECT_LE(difference, square * 1e-4) << i;
+        EXPECT_LE(nmse(values[i], reference[i]), 1e-4) << i;
     }
 }
 

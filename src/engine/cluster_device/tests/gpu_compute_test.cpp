@@ -6,13 +6,13 @@
 #include "engine/cluster_device/cluster.hpp"
 #include "engine/cluster_device/gpu_compute.hpp"
 #include "engine/cluster_device/tests/foreign_device.hpp"
+#include "engine/tests/nmse.hpp"
 
 #include <ggml-alloc.h>
 #include <ggml-impl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <random>
 #include <sys/mman.h>
@@ -220,14 +220,7 @@ std::unique_ptr<GpuCompute> on(ForeignDevice& device) {
 
 void expect_close(std::vector<float> const& values, std::vector<float> const& expected) {
     ASSERT_EQ(values.size(), expected.size());
-    double difference = 0;
-    double square = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        difference += std::pow(double(values[i]) - double(expected[i]), 2);
-        square += std::pow(double(expected[i]), 2);
-    }
-    ASSERT_GT(square, 0);
-    EXPECT_LT(difference / square, 1e-6); // Packed weights are summed in another order.
+    EXPECT_LT(nmse(values, expected), 1e-6); // Packed weights are summed in another order.
 }
 
 // Without views: product, norm, product with the norm's weight, set_rows, cont, cumulative sum,
