@@ -269,7 +269,10 @@ TEST_P(FaultTest, a_rank_that_stands_still_is_lost_and_ends_too_when_it_goes_on)
     ranks->resume(1);
     auto const end = end_of(*ranks, 1);
     EXPECT_EQ(end.code, 1);
-    EXPECT_NE(end.fault.find("rank 0"), std::string::npos) << end.fault;
+    // Whoever of the others it hears first says that it was given up.
+    bool const names_another = end.fault.find("rank 0") != std::string::npos ||
+                               end.fault.find("rank 2") != std::string::npos;
+    EXPECT_TRUE(names_another) << end.fault;
 }
 
 TEST_P(FaultTest, a_rank_that_stands_still_in_a_prompt_is_lost_too) {
