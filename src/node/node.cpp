@@ -58,7 +58,7 @@ host_options(NodeOptions const& options, net::Identity identity, std::string con
     }
     return net::HostOptions{
         .identity = std::move(identity),
-        .network_namespace = options.network_namespace,
+        .psk = net::psk_of_namespace(options.network_namespace),
         .listen = std::move(*listen),
         .bootstrap = options.bootstrap_peers,
         .topics = ClusterDriver::topics(),

@@ -85,7 +85,7 @@ Identity identity_of(Flags const& flags) {
 // Error: invalid_argument.
 Result<HostOptions> options_of(Flags const& flags) {
     HostOptions options{.identity = identity_of(flags)};
-    options.network_namespace = flags.network_namespace;
+    options.psk = psk_of_namespace(flags.network_namespace);
     options.bootstrap = flags.dial;
     options.topics = flags.topics;
     options.agent_version = "exo-interop-peer/1";

@@ -14,13 +14,12 @@ bool is_confirmed(auto const& negotiator) {
 
 Channel::Channel(
     Direction direction,
-    Psk const& psk,
+    std::optional<Psk> const& psk,
     Identity const& identity,
     ChannelSecrets const& secrets,
     std::optional<PeerId> expected
 )
     : direction_(direction)
-    , pnet_(psk, secrets.nonce)
     , security_(negotiator(security_protocol))
     , handshake_(std::make_unique<noise::Handshake>(
           direction == Direction::outbound ? noise::Side::initiator : noise::Side::responder,
@@ -28,7 +27,10 @@ Channel::Channel(
           secrets.noise,
           std::move(expected)
       )) {
-    append(output_, pnet_.hello());
+    if (psk) {
+        pnet_.emplace(*psk, secrets.nonce);
+        append(output_, pnet_->hello());
+    }
     if (auto* const dialer = std::get_if<multistream::Dialer>(&security_)) {
         push_raw(dialer->take_output());
     }
@@ -48,7 +50,7 @@ bool Channel::ready() const {
 }
 
 Result<void> Channel::receive(std::span<std::uint8_t> bytes) {
-    auto const plain = pnet_.decrypt(bytes);
+    auto const plain = pnet_ ? pnet_->decrypt(bytes) : BytesView(bytes);
     if (plain.empty()) {
         return {};
     }
@@ -135,7 +137,9 @@ void Channel::push_handshake_output() {
 }
 
 void Channel::push_raw(Bytes bytes) {
-    pnet_.encrypt(bytes);
+    if (pnet_) {
+        pnet_->encrypt(bytes);
+    }
     append(output_, bytes);
 }
 

@@ -31,10 +31,11 @@ struct ChannelSecrets {
 
 class Channel {
 public:
-    // `identity` must outlive the channel's handshake. `expected`: who must answer.
+    // `psk`: none on a public network. `identity` must outlive the channel's handshake.
+    // `expected`: who must answer.
     Channel(
         Direction direction,
-        Psk const& psk,
+        std::optional<Psk> const& psk,
         Identity const& identity,
         ChannelSecrets const& secrets,
         std::optional<PeerId> expected
@@ -73,7 +74,7 @@ private:
     void push_handshake_output();
 
     Direction direction_;
-    pnet::Session pnet_;
+    std::optional<pnet::Session> pnet_;
     Negotiator security_;
     std::unique_ptr<noise::Handshake> handshake_; // Until it is done.
     std::optional<noise::Transport> transport_;   // From then on.

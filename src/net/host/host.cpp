@@ -41,7 +41,7 @@ Host::Impl::Impl(asio::any_io_executor executor, HostOptions options, HostCallba
     : executor_(std::move(executor))
     , options_(std::move(options))
     , callbacks_(std::move(callbacks))
-    , transport_(executor_, options_.identity, psk_of_namespace(options_.network_namespace))
+    , transport_(executor_, options_.identity, options_.psk)
     , book_(id(), DialBook::Limits{.redial_interval = options_.redial_interval})
     , book_changed_(executor_)
     , peers_(id())

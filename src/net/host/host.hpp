@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "base/time.hpp"
 #include "net/crypto/identity.hpp"
+#include "net/crypto/psk.hpp"
 #include "net/wire/multiaddr.hpp"
 #include "net/wire/peer_id.hpp"
 
@@ -55,7 +56,7 @@ public:
 
 struct HostOptions {
     Identity identity;
-    std::string network_namespace;      // Makes the PSK (specs/libp2p.md 3).
+    std::optional<Psk> psk;             // Of a private network; none: a public one.
     std::vector<Multiaddr> listen;      // Port 0: chosen by the system.
     std::vector<std::string> bootstrap; // A multiaddr with or without /p2p, or host:port.
     std::vector<std::string> topics;    // Subscribed from the start.

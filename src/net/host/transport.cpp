@@ -65,7 +65,9 @@ Result<Endpoint> endpoint_of(TcpTarget const& target) {
     return Endpoint(address, target.port);
 }
 
-Transport::Transport(asio::any_io_executor executor, Identity const& identity, Psk const& psk)
+Transport::Transport(
+    asio::any_io_executor executor, Identity const& identity, std::optional<Psk> psk
+)
     : executor_(std::move(executor))
     , identity_(identity)
     , psk_(psk)

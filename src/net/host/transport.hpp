@@ -36,7 +36,7 @@ struct Upgraded {
 class Transport {
 public:
     // One static Noise key for the life of the process, as in rust and js.
-    Transport(asio::any_io_executor executor, Identity const& identity, Psk const& psk);
+    Transport(asio::any_io_executor executor, Identity const& identity, std::optional<Psk> psk);
 
     // Errors: io, timed_out (nobody answers there); those of upgrade().
     asio::awaitable<Result<Socket>> connect(TcpTarget target);
@@ -53,7 +53,7 @@ private:
 
     asio::any_io_executor executor_;
     Identity const& identity_; // The Host's.
-    Psk psk_;
+    std::optional<Psk> psk_;
     noise::Key static_key_;
 };
 

@@ -35,7 +35,7 @@ inline HostOptions options_of(std::uint8_t seed) {
     Seed bytes{};
     bytes.fill(seed);
     HostOptions options{.identity = Identity::from_seed(bytes)};
-    options.network_namespace = "test";
+    options.psk = psk_of_namespace("test");
     options.listen = {Multiaddr::parse("/ip4/127.0.0.1/tcp/0").value()};
     options.topics = {"events"};
     options.agent_version = "exo/test";

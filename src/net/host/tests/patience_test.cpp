@@ -18,7 +18,7 @@ TEST_F(HostTest, a_stranger_who_says_nothing_is_shown_out) {
 TEST_F(HostTest, a_host_of_another_namespace_is_refused_and_counted) {
     auto& a = start(1);
     auto options = options_of(2);
-    options.network_namespace = "other";
+    options.psk = psk_of_namespace("other");
     auto& b = start(options);
     b.host.dial(a.address());
     // As the random bytes have it: at once, or when the handshake runs out of time.
