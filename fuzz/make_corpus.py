@@ -143,9 +143,25 @@ def step_plan():
     yield plan(1, 258, [], [])
 
 
+def peers():
+    def field(number, data):
+        return bytes([number << 3 | 2, len(data)]) + data
+
+    def peer(key, *addresses):
+        ident = bytes.fromhex("002408011220") + bytes([key] * 32)
+        return field(1, field(1, ident) + b"".join(field(2, address) for address in addresses))
+
+    ip4 = bytes.fromhex("040a000001060fa1")
+    ip6 = bytes.fromhex("29fd000000000000000000000000000001060fa1")
+    udp = bytes.fromhex("040a00000191020001")
+    yield peer(1, ip4)
+    yield peer(1, ip4, ip6) + peer(2, udp, ip4)
+    yield peer(3) + peer(3, ip6) + b"\x18\x01"
+
+
 def main():
     for make in (multistream, noise, yamux, identify, gossipsub, mdns, multiaddr, gguf, ipc,
-                 step_plan):
+                 peers, step_plan):
         folder = FUZZ / "corpus" / make.__name__
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("seed-*"):
