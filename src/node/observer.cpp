@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/observer.hpp"
 
+#include "node/interfaces.hpp"
 #include "system/machine.hpp"
 
 namespace exo::node {
@@ -21,7 +22,7 @@ model::NodeInfo Observer::look() const {
     memory.used_bytes = context_.worker.used_bytes();
     info.memory = system::memory(memory);
     info.disk = system::disk(options_.paths.default_models);
-    info.interfaces = system::network_interfaces();
+    info.interfaces = network_interfaces();
     for (auto const& connection : context_.host.connections()) {
         info.links.push_back(
             model::NodeLink{model::NodeId(connection.peer.text()), connection.remote.text()}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this machine is: name, processor, operating system, memory, disk, network interfaces. Each
-// call asks the operating system anew and takes well under a millisecond, so the network thread
-// may make it. Nothing here fails: what cannot be found out is "Unknown" or 0.
+// What this machine is: name, processor, operating system, memory, disk. Each call asks the
+// operating system anew and takes well under a millisecond, so the network thread may make it.
+// Nothing here fails: what cannot be found out is "Unknown" or 0.
 #pragma once
 
 #include "model/node_info.hpp"
@@ -30,10 +30,6 @@ struct MemoryOptions {
 
 // Of the file system that holds `path` or, while it does not exist, the nearest folder above it.
 [[nodiscard]] model::NodeDisk disk(std::filesystem::path const& path);
-
-// One entry an address: IPv4 and IPv6, without loopback, link-local IPv6, and the inner bridges of
-// containers and virtual machines (docker0, veth*, virbr*, ...), which no other machine can reach.
-[[nodiscard]] std::vector<model::NetworkInterface> network_interfaces();
 
 // Cores, not hardware threads, that this process may run on; at least 1.
 [[nodiscard]] unsigned physical_cores();

@@ -4,7 +4,6 @@
 #include "base/text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <set>
 #include <utility>
@@ -132,16 +131,6 @@ unsigned parse_physical_cores(std::string_view text) {
         }
     }
     return static_cast<unsigned>(cores.size());
-}
-
-bool is_virtual_interface(std::string_view name) {
-    // Only what stays inside one machine: tailscale0, wg0 and other tunnels do reach peers.
-    static constexpr std::array<std::string_view, 11> prefixes{
-        "docker", "veth", "virbr", "vnet", "br-", "lxc", "lxd", "cni", "cali", "flannel", "podman"
-    };
-    return name == "lo" || std::any_of(prefixes.begin(), prefixes.end(), [&](auto prefix) {
-               return name.starts_with(prefix);
-           });
 }
 
 } // namespace exo::system

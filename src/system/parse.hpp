@@ -54,7 +54,4 @@ struct CgroupMemory {
 // Different (physical id, core id) pairs in /proc/cpuinfo; 0 when it does not say.
 [[nodiscard]] unsigned parse_physical_cores(std::string_view text);
 
-// Bridges and cables inside this machine, by their names.
-[[nodiscard]] bool is_virtual_interface(std::string_view name);
-
 } // namespace exo::system

@@ -36,6 +36,7 @@ struct DialFacts {
     std::optional<PeerId> peer; // Of the address, or who answered.
     bool given = false;         // By people (bootstrap peers).
     bool connected = false;     // Its peer is, now, by whatever address.
+    bool reached = false;       // It has led to its peer once.
     std::uint32_t failures = 0; // In a row.
     std::string error;          // Of the last failure; empty: none.
 };

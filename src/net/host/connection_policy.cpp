@@ -4,6 +4,7 @@
 #include "base/assert.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace exo::net {
 
@@ -17,15 +18,12 @@ PolicyVerdict judge_connections(
     EXO_ASSERT(self != peer);
     PolicyVerdict verdict;
     bool const we_are_smaller = self < peer;
-    if (kind == PeerKind::exo) {
-        auto const of_smaller = [&](HeldConnection const& one) {
-            return one.outbound == we_are_smaller;
-        };
-        auto const found = std::ranges::find_if(connections, of_smaller);
-        if (found != connections.end()) {
-            verdict.preferred = static_cast<std::size_t>(found - connections.begin());
-        }
-    }
+    auto const worth = [&](HeldConnection const& one) {
+        bool const of_larger = kind == PeerKind::exo && one.outbound != we_are_smaller;
+        return std::pair(one.rank, of_larger);
+    };
+    auto const best = std::ranges::min_element(connections, {}, worth); // The oldest of equals.
+    verdict.preferred = static_cast<std::size_t>(best - connections.begin());
     auto const limit = kind == PeerKind::foreign ? foreign_connections_max : peer_connections_max;
     for (std::size_t i = 0; i < connections.size(); ++i) {
         if (i == verdict.preferred) {

@@ -2,9 +2,10 @@
 //
 // Which of several connections with one peer is used, and which are closed. Pure.
 //
-// Both sides of a pair dial, so doubles are normal. Between exo peers one is kept: the oldest of
-// those that the smaller id has dialled. Only the smaller id closes the others, for two judges
-// might close all. A foreign peer may have a few: closing one can lose what it is sending.
+// Both sides of a pair dial, so doubles are normal. Between exo peers one is kept: of the best way
+// (a LAN before an overlay) the oldest of those that the smaller id has dialled. Only the smaller
+// id closes the others, for two judges might close all. A foreign peer may have a few: closing one
+// can lose what it is sending.
 #pragma once
 
 #include "net/wire/peer_id.hpp"
@@ -26,6 +27,7 @@ enum class PeerKind { unknown, exo, foreign };
 struct HeldConnection {
     bool outbound = false;
     std::size_t direct_streams = 0;
+    int rank = 0; // Of its way (net/interfaces/reach.hpp); 0 is best.
 };
 
 struct PolicyVerdict {

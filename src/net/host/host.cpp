@@ -2,8 +2,10 @@
 #include "net/host/host.hpp"
 
 #include "base/assert.hpp"
+#include "base/entropy.hpp"
 #include "base/log.hpp"
 #include "net/host/host_impl.hpp"
+#include "net/interfaces/scan.hpp"
 
 #include <algorithm>
 
@@ -42,10 +44,14 @@ Host::Impl::Impl(asio::any_io_executor executor, HostOptions options, HostCallba
     , options_(std::move(options))
     , callbacks_(std::move(callbacks))
     , transport_(executor_, options_.identity, options_.psk)
-    , book_(id(), DialBook::Limits{.redial_interval = options_.redial_interval})
+    , interface_watcher_(executor_)
+    , book_(id(), Random(random_u64()), DialBook::Limits{.pause_max = options_.redial_interval})
     , book_changed_(executor_)
     , peers_(id())
     , connection_ended_(executor_)
+    , peers_changed_(executor_)
+    , exchange_(id())
+    , exchange_changed_(executor_)
     , pubsub_(
           executor_,
           options_.identity,
@@ -74,16 +80,23 @@ Result<void> Host::Impl::start() {
         bootstrap.push_back(*address);
     }
     EXO_TRY(listeners_.open(executor_, options_.listen));
+    if (auto found = scan_interfaces()) {
+        interfaces_ = std::move(*found);
+    }
+    handle(peers::protocol, [this](auto stream) { return hear_peers(std::move(stream)); });
     for (auto const& topic : options_.topics) {
         pubsub_.subscribe(topic);
     }
     for (auto const& address : bootstrap) {
-        book_.add(address, DialBook::Origin::given, now());
+        learn(address, {.origin = DialBook::Origin::given, .of_this_machine = true});
     }
     for (auto& acceptor : listeners_.acceptors()) {
         spawn(accept_all(acceptor));
     }
+    spawn(watch_interfaces());
     spawn(dial_all());
+    spawn(tell_peers());
+    spawn(watch_isolation());
     spawn(pubsub_.keep_heartbeat());
     spawn(close_surplus());
     if (options_.mdns) {
@@ -146,13 +159,18 @@ HostCounters Host::Impl::counters() const {
     return counters;
 }
 
-Result<void> Host::Impl::publish(std::string const& topic, BytesView data) {
-    return pubsub_.publish(topic, data);
+NetworkFacts Host::Impl::facts() const {
+    return {
+        .self = id(),
+        .listen = listen_addresses(),
+        .dials = book_.facts(),
+        .refusals = refusals_.facts(),
+        .connections = peers_.facts(),
+    };
 }
 
-void Host::Impl::dial(Multiaddr const& address) {
-    book_.add(address, DialBook::Origin::learnt, now());
-    book_changed_.notify();
+Result<void> Host::Impl::publish(std::string const& topic, BytesView data) {
+    return pubsub_.publish(topic, data);
 }
 
 void Host::Impl::disconnect(PeerId const& peer) {
@@ -203,6 +221,10 @@ std::optional<bool> Host::speaks(PeerId const& peer, std::string const& protocol
 
 HostCounters Host::counters() const {
     return impl_->counters();
+}
+
+NetworkFacts Host::facts() const {
+    return impl_->facts();
 }
 
 asio::awaitable<Result<std::unique_ptr<Stream>>>

@@ -11,6 +11,7 @@
 #include "base/time.hpp"
 #include "net/crypto/identity.hpp"
 #include "net/crypto/psk.hpp"
+#include "net/diagnosis/facts.hpp"
 #include "net/wire/multiaddr.hpp"
 #include "net/wire/peer_id.hpp"
 
@@ -56,13 +57,15 @@ public:
 
 struct HostOptions {
     Identity identity;
-    std::optional<Psk> psk;             // Of a private network; none: a public one.
-    std::vector<Multiaddr> listen;      // Port 0: chosen by the system.
-    std::vector<std::string> bootstrap; // A multiaddr with or without /p2p, or host:port.
-    std::vector<std::string> topics;    // Subscribed from the start.
-    std::string agent_version;          // For identify.
+    std::optional<Psk> psk;        // Of a private network; none: a public one.
+    std::vector<Multiaddr> listen; // Port 0: chosen by the system.
+    // A multiaddr with or without /p2p, or host:port; retried for ever. Whoever answers there is
+    // welcome, also under another id than the one written.
+    std::vector<std::string> bootstrap;
+    std::vector<std::string> topics; // Subscribed from the start.
+    std::string agent_version;       // For identify.
     bool mdns = true;
-    Duration redial_interval = 5s;
+    Duration redial_interval = 5s; // At most, to the peers that we hope for.
 };
 
 // What has been seen, for people and tests.
@@ -82,6 +85,9 @@ struct HostCallbacks {
     // The first connection with a peer has come, or its last one has gone.
     std::function<void(PeerId const&)> on_peer_connected;
     std::function<void(PeerId const&)> on_peer_disconnected;
+    // Each connection; told before the two above.
+    std::function<void(ConnectionFacts const&)> on_connection_opened;
+    std::function<void(ConnectionFacts const&)> on_connection_closed;
     // A valid, signed gossip message; not our own.
     std::function<void(std::string const& topic, PeerId const& author, Bytes const& data)>
         on_gossip;
@@ -113,6 +119,8 @@ public:
     // True if the peer said (identify) that it speaks `protocol`; empty while unknown.
     [[nodiscard]] std::optional<bool> speaks(PeerId const& peer, std::string const& protocol) const;
     [[nodiscard]] HostCounters counters() const;
+    // What a diagnosis is made of: all that was seen of the network.
+    [[nodiscard]] NetworkFacts facts() const;
 
     // Errors: unavailable (no connection), protocol (refused by the peer), timed_out (10 s).
     asio::awaitable<Result<std::unique_ptr<Stream>>> open_stream(PeerId peer, std::string protocol);
@@ -120,7 +128,8 @@ public:
     // To all subscribed peers. Error: limit, when the message would exceed 8 MiB.
     [[nodiscard]] Result<void> publish(std::string const& topic, BytesView data);
 
-    // Dials now and again each redial_interval until connected; for addresses learnt elsewhere.
+    // Dials now, and again until connected; for addresses learnt elsewhere. A loopback address is
+    // taken for one of this machine: the caller has seen to that.
     void dial(Multiaddr address);
 
     // Closes all connections with the peer (a lost beat); it may be dialled again.

@@ -69,86 +69,56 @@ asio::awaitable<void> Host::Impl::welcome(Socket socket, std::string ip) {
         co_await transport_.upgrade(std::move(socket), Direction::inbound, std::nullopt);
     if (!upgraded) {
         ++counters_.handshakes_failed;
+        refusals_.add(ip, upgraded.error().text(), now());
         log::debug("net", "refused {}: {}", ip, upgraded.error().text());
         co_return;
     }
     adopt(std::move(*upgraded));
 }
 
-asio::awaitable<void> Host::Impl::dial_all() {
-    auto const is_connected = [this](PeerId const& peer) { return peers_.contains(peer); };
-    while (true) {
-        if (peers_.connection_count() < connections_max) {
-            for (auto const& address : book_.take_due(now(), is_connected)) {
-                spawn(dial_one(address));
-            }
-        }
-        auto const deadline = std::max(book_.deadline(), now() + 10ms);
-        co_await book_changed_.wait_until(deadline);
-    }
-}
-
-asio::awaitable<void> Host::Impl::dial_one(Multiaddr address) {
-    auto upgraded = co_await reach(address);
-    if (!upgraded) {
-        log::debug("net", "cannot reach {}: {}", address.text(), upgraded.error().text());
-        book_.failed(address, now());
-    } else if (upgraded->channel->peer() == id()) {
-        book_.is_ourselves(address);
-    } else {
-        book_.succeeded(address, upgraded->channel->peer(), now());
-        adopt(std::move(*upgraded));
-    }
-    book_changed_.notify();
-}
-
-asio::awaitable<Result<Upgraded>> Host::Impl::reach(Multiaddr address) {
-    auto const target = address.tcp_target();
-    if (!target) {
-        co_return Error(Errc::invalid_argument, "not an address of TCP");
-    }
-    auto socket = co_await transport_.connect(*target);
-    if (!socket) {
-        co_return socket.error();
-    }
-    auto upgraded =
-        co_await transport_.upgrade(std::move(*socket), Direction::outbound, address.peer());
-    if (!upgraded) {
-        ++counters_.handshakes_failed;
-    }
-    co_return std::move(upgraded);
-}
-
 void Host::Impl::adopt(Upgraded upgraded) {
-    if (stopping_ || upgraded.channel->peer() == id() ||
-        peers_.connection_count() >= connections_max) {
+    if (upgraded.channel->peer() == id()) {
+        ++own_arrivals_;
         return; // Closes it.
     }
+    if (stopping_ || peers_.connection_count() >= connections_max) {
+        return;
+    }
+    boost::system::error_code error;
+    auto const local_ip = upgraded.socket.local_endpoint(error).address().to_string();
     auto on_stream = [this](std::unique_ptr<MuxStream> stream) { spawn(serve(std::move(stream))); };
     auto const connection = std::make_shared<Connection>(std::move(upgraded), std::move(on_stream));
-    spawn(run_connection(connection));
+    spawn(run_connection(connection, local_ip));
 }
 
-asio::awaitable<void> Host::Impl::run_connection(ConnectionPtr connection) {
-    on_connection_up(connection);
+asio::awaitable<void> Host::Impl::run_connection(ConnectionPtr connection, std::string local_ip) {
+    on_connection_up(connection, local_ip);
     AtExit const always([this, connection] { on_connection_down(connection); });
     auto const reason = co_await connection->run();
     log::debug("net", "connection with {} ended: {}", connection->peer().text(), reason.text());
 }
 
-void Host::Impl::on_connection_up(ConnectionPtr const& connection) {
+void Host::Impl::on_connection_up(ConnectionPtr const& connection, std::string const& local_ip) {
     auto const& [peer, remote, outbound] = connection->info();
-    bool const is_first = peers_.add(connection, now());
+    auto const way = reach_from(interfaces_, local_ip);
+    bool const is_first = peers_.add(connection, local_ip, way, now());
+    book_.connected(peer, peers_.best_reach(peer), now());
+    book_changed_.notify();
     log::debug(
         "net", "connected {} {} at {}", outbound ? "to" : "from", peer.text(), remote.text()
     );
     spawn(ask_for_life(connection));
     spawn(ask_identity(connection));
+    if (callbacks_.on_connection_opened) {
+        callbacks_.on_connection_opened(peers_.facts_of(*connection));
+    }
     if (!is_first) {
         pubsub_.connections_changed(peer);
         return;
     }
     log::info("net", "peer {} is here, at {}", peer.text(), remote.text());
+    update_contact(peer);
+    peers_changed_.notify();
     pubsub_.peer_connected(peer);
     if (callbacks_.on_peer_connected) {
         callbacks_.on_peer_connected(peer);
@@ -157,9 +127,15 @@ void Host::Impl::on_connection_up(ConnectionPtr const& connection) {
 
 void Host::Impl::on_connection_down(ConnectionPtr const& connection) {
     auto const& peer = connection->peer();
+    auto const facts = peers_.facts_of(*connection);
     bool const was_last = peers_.remove(connection);
     connection_ended_.notify();
+    if (callbacks_.on_connection_closed) {
+        callbacks_.on_connection_closed(facts);
+    }
     if (!was_last) {
+        book_.connected(peer, peers_.best_reach(peer), now());
+        book_changed_.notify();
         pubsub_.connections_changed(peer);
         return;
     }
@@ -168,6 +144,11 @@ void Host::Impl::on_connection_down(ConnectionPtr const& connection) {
     // At once: a peer that restarts is back soon. One that we gave up gets a pause to recover.
     book_.lost(peer, now(), connection->was_given_up() ? options_.redial_interval : Duration(0));
     book_changed_.notify();
+    exchange_.remove(peer);
+    peers_changed_.notify();
+    if (mdns_) {
+        mdns_->search(); // The network may have changed in a way that no interface has seen.
+    }
     if (callbacks_.on_peer_disconnected) {
         callbacks_.on_peer_disconnected(peer);
     }
@@ -182,17 +163,6 @@ asio::awaitable<void> Host::Impl::close_surplus() {
             pubsub_.connections_changed(peer);
         }
     }
-}
-
-asio::awaitable<void> Host::Impl::run_mdns() {
-    auto on_discovered = [this](PeerId const& peer, Multiaddr const& address) {
-        log::debug("net", "discovered {} at {}", peer.text(), address.text());
-        dial(address.with_peer(peer));
-    };
-    mdns_ = std::make_unique<MdnsSocket>(
-        executor_, id(), listeners_.addresses(), std::move(on_discovered)
-    );
-    co_await mdns_->run();
 }
 
 } // namespace exo::net

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inside of the Host: wires listeners, dialling, connections and their protocols together. Its
-// bodies are in host.cpp (start, stop and what the Host offers), host_connections.cpp (how
-// connections come and go) and host_streams.cpp (what is spoken on them).
+// bodies are in host.cpp (start, stop and what the Host offers), host_dialling.cpp (finding and
+// dialling peers), host_connections.cpp (how connections come and go), host_peers.cpp (addresses
+// that are passed on) and host_streams.cpp (what is spoken on connections).
 //
 // Every coroutine is started by spawn(), which keeps this object alive until it has unwound, so
 // their bodies may use `this`. Network thread only.
@@ -10,14 +11,19 @@
 
 #include "net/host/dial_book.hpp"
 #include "net/host/host.hpp"
+#include "net/host/interface_watcher.hpp"
 #include "net/host/listeners.hpp"
 #include "net/host/mdns_socket.hpp"
 #include "net/host/peer_table.hpp"
 #include "net/host/pubsub.hpp"
+#include "net/host/refusals.hpp"
 #include "net/host/task_group.hpp"
+#include "net/interfaces/reach.hpp"
+#include "net/peers/exchange.hpp"
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +54,7 @@ public:
     [[nodiscard]] std::vector<ConnectionInfo> connections() const;
     [[nodiscard]] std::optional<bool> speaks(PeerId const& peer, std::string const& protocol) const;
     [[nodiscard]] HostCounters counters() const;
+    [[nodiscard]] NetworkFacts facts() const;
 
 private:
     // Strangers at our door, not upgraded yet: all together, and from one address.
@@ -62,15 +69,34 @@ private:
     asio::awaitable<void> accept_all(asio::ip::tcp::acceptor& acceptor);
     asio::awaitable<void> welcome(Socket socket, std::string ip);
     [[nodiscard]] bool has_room_for(std::string const& ip) const;
-    asio::awaitable<void> dial_all();
-    asio::awaitable<void> dial_one(Multiaddr address);
-    asio::awaitable<Result<Upgraded>> reach(Multiaddr address);
     void adopt(Upgraded upgraded);
-    asio::awaitable<void> run_connection(ConnectionPtr connection);
-    void on_connection_up(ConnectionPtr const& connection);
+    asio::awaitable<void> run_connection(ConnectionPtr connection, std::string local_ip);
+    void on_connection_up(ConnectionPtr const& connection, std::string const& local_ip);
     void on_connection_down(ConnectionPtr const& connection);
     asio::awaitable<void> close_surplus();
+
+    // host_dialling.cpp
+    asio::awaitable<void> dial_all();
+    asio::awaitable<void> dial_one(DialBook::Dial dial);
+    asio::awaitable<Result<Upgraded>> reach(DialBook::Dial dial);
+    void on_dial_failed(DialBook::Dial const& dial, Error const& error);
+    void on_met_ourselves(DialBook::Dial const& dial, bool is_this_process);
+    void learn(Multiaddr const& address, DialBook::Found found);
+    [[nodiscard]] Reach reach_of(Multiaddr const& address) const;
+    [[nodiscard]] bool is_local(Multiaddr const& address) const;
+    [[nodiscard]] bool listens_at(TcpTarget const& target) const;
+    asio::awaitable<void> watch_interfaces();
+    void on_interfaces_changed();
     asio::awaitable<void> run_mdns();
+    asio::awaitable<void> watch_isolation();
+
+    // host_peers.cpp
+    [[nodiscard]] std::string interface_to(PeerId const& peer) const;
+    void learn_addresses_of(PeerId const& peer, std::vector<Multiaddr> const& addresses);
+    void update_contact(PeerId const& peer);
+    asio::awaitable<void> tell_peers();
+    asio::awaitable<void> tell_peer(peers::Outgoing out);
+    asio::awaitable<void> hear_peers(std::unique_ptr<Stream> stream);
 
     // host_streams.cpp
     asio::awaitable<void> serve(std::unique_ptr<MuxStream> stream);
@@ -79,6 +105,8 @@ private:
     asio::awaitable<void> tell_identity(std::unique_ptr<MuxStream> stream);
     asio::awaitable<void> hear_identity(std::unique_ptr<MuxStream> stream);
     void set_identity(PeerId const& peer, BytesView message);
+    void announce_addresses();
+    asio::awaitable<void> push_identity(ConnectionPtr connection);
     [[nodiscard]] std::vector<std::string> protocols() const;
 
     asio::any_io_executor executor_;
@@ -87,10 +115,18 @@ private:
     std::map<std::string, StreamHandler> handlers_;
     Transport transport_;
     Listeners listeners_;
+    InterfaceWatcher interface_watcher_;
+    std::vector<Interface> interfaces_; // Of this machine, at the last look.
     DialBook book_;
     Signal book_changed_;
+    std::set<Multiaddr> twins_told_; // Of bootstrap peers, so no more than there are.
+    std::uint64_t own_arrivals_ = 0; // Connections with ourselves.
     PeerTable peers_;
     Signal connection_ended_;
+    Signal peers_changed_;
+    peers::Exchange exchange_;
+    Signal exchange_changed_;
+    Refusals refusals_;
     PubSub pubsub_;
     std::unique_ptr<MdnsSocket> mdns_;
     std::map<std::string, std::size_t> pending_; // Inbound upgrades by IP address.

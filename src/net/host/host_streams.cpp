@@ -82,14 +82,16 @@ void Host::Impl::set_identity(PeerId const& peer, BytesView bytes) {
         return;
     }
     log::debug("net", "{} is {}", peer.short_text(), message->agent_version);
+    auto const addresses = message->listen;
     peers_.set_identity(peer, std::move(*message));
+    learn_addresses_of(peer, addresses);
     pubsub_.connections_changed(peer); // Knowing what it is may change which one we prefer.
 }
 
 asio::awaitable<void> Host::Impl::tell_identity(std::unique_ptr<MuxStream> stream) {
     identify::Message message;
     message.public_key = options_.identity.public_key();
-    message.listen = listeners_.reachable();
+    message.listen = listeners_.reachable(interfaces_, peers_.local_ip(stream->connection()));
     message.protocols = protocols();
     message.observed = stream->connection().info().remote;
     message.protocol_version = protocol_version;
@@ -99,6 +101,22 @@ asio::awaitable<void> Host::Impl::tell_identity(std::unique_ptr<MuxStream> strea
     auto const written = co_await before(deadline, write_message(*stream, encoded));
     if (written && *written) {
         stream->close_write();
+    }
+}
+
+void Host::Impl::announce_addresses() {
+    for (auto const& peer : peers_.peers()) {
+        if (auto const connection = peers_.preferred(peer)) {
+            spawn(push_identity(connection));
+        }
+    }
+}
+
+asio::awaitable<void> Host::Impl::push_identity(ConnectionPtr connection) {
+    std::vector<std::string> names{identify::push_protocol};
+    auto opened = co_await open_negotiated(connection, std::move(names));
+    if (opened) {
+        co_await tell_identity(std::move(opened->stream));
     }
 }
 

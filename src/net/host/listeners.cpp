@@ -3,15 +3,12 @@
 
 #include "base/log.hpp"
 #include "net/host/transport.hpp"
+#include "net/interfaces/reach.hpp"
 #include "net/mdns/discovery.hpp"
 
 #include <boost/asio/ip/v6_only.hpp>
 
 #include <algorithm>
-#include <array>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netdb.h>
 #include <optional>
 
 namespace exo::net {
@@ -59,42 +56,27 @@ Result<Endpoint> listening_endpoint(Multiaddr const& address) {
 }
 
 bool is_loopback(Multiaddr const& address) {
-    auto const host = address.tcp_target()->host;
-    return host.starts_with("127.") || host == "::1";
+    auto const ip = Ip::parse(address.tcp_target()->host);
+    return ip && ip->is_loopback();
 }
 
-// The IP addresses of interfaces that are up, in text.
-std::vector<std::string> interface_addresses() {
-    ifaddrs* list = nullptr;
-    std::vector<std::string> result;
-    if (::getifaddrs(&list) != 0) {
-        return result;
-    }
-    for (auto const* one = list; one != nullptr; one = one->ifa_next) {
-        bool const usable = one->ifa_addr != nullptr && (one->ifa_flags & IFF_UP) != 0;
-        auto const family = usable ? one->ifa_addr->sa_family : AF_UNSPEC;
-        if (family != AF_INET && family != AF_INET6) {
-            continue;
-        }
-        auto const length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-        std::array<char, NI_MAXHOST> text{};
-        auto const failed = ::getnameinfo(
-            one->ifa_addr,
-            static_cast<socklen_t>(length),
-            text.data(),
-            text.size(),
-            nullptr,
-            0,
-            NI_NUMERICHOST
-        );
-        // A link-local address with a zone of ours means nothing to others.
-        std::string address = failed == 0 ? text.data() : "";
-        if (!address.empty() && address.find('%') == std::string::npos) {
-            result.push_back(std::move(address));
+// In the order of their worth to a peer on the link of `own`.
+std::vector<InterfaceAddress>
+addresses_for(std::span<Interface const> interfaces, Interface const* own) {
+    std::vector<InterfaceAddress> first;
+    std::vector<InterfaceAddress> later;
+    for (auto const& interface : interfaces) {
+        bool const is_same_link = own != nullptr && interface.index == own->index;
+        for (auto const& address : interface.addresses) {
+            bool const is_of_link = interface.kind == InterfaceKind::container ||
+                                    (address.ip.is_link_local() && !address.ip.is_ip4());
+            if (interface.is_up && (is_same_link || !is_of_link)) {
+                (is_same_link ? first : later).push_back(address);
+            }
         }
     }
-    ::freeifaddrs(list);
-    return result;
+    first.insert(first.end(), later.begin(), later.end());
+    return first;
 }
 
 } // namespace
@@ -132,16 +114,25 @@ void Listeners::close() {
     }
 }
 
-std::vector<Multiaddr> Listeners::reachable() const {
+std::vector<Multiaddr>
+Listeners::reachable(std::span<Interface const> interfaces, std::string const& local_ip) const {
+    auto const local = Ip::parse(local_ip);
+    auto addresses = addresses_for(interfaces, local ? owner_of(interfaces, *local) : nullptr);
+    auto const own =
+        local ? std::ranges::find(addresses, *local, &InterfaceAddress::ip) : addresses.end();
+    if (own != addresses.end()) { // The rest keeps its order.
+        std::rotate(addresses.begin(), own, own + 1);
+    }
     std::vector<Multiaddr> result;
-    for (auto const& ip : interface_addresses()) {
-        for (auto const& address : mdns::reachable_addresses(addresses_, ip)) {
+    for (auto const& one : addresses) {
+        for (auto const& address : mdns::reachable_addresses(addresses_, one.text)) {
             if (std::ranges::find(result, address) == result.end()) {
                 result.push_back(address);
             }
         }
     }
-    if (!std::ranges::all_of(result, is_loopback)) {
+    bool const is_for_here = local && local->is_loopback();
+    if (!is_for_here && !std::ranges::all_of(result, is_loopback)) {
         std::erase_if(result, is_loopback);
     }
     return result;

@@ -4,10 +4,13 @@
 #pragma once
 
 #include "net/host/async.hpp"
+#include "net/interfaces/interface.hpp"
 #include "net/wire/multiaddr.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include <span>
+#include <string>
 #include <vector>
 
 namespace exo::net {
@@ -26,9 +29,11 @@ public:
     // As bound, with the real ports.
     [[nodiscard]] std::vector<Multiaddr> const& addresses() const { return addresses_; }
 
-    // Those on all interfaces replaced by the addresses of this machine's interfaces: for others to
-    // dial. Loopback ones only if there is nothing else.
-    [[nodiscard]] std::vector<Multiaddr> reachable() const;
+    // For a peer to dial, whom we talk to from our address `local_ip`: that one first, then those
+    // of other interfaces. A container's bridge and link-local IPv6 only where the peer is on that
+    // very link; loopback only for peers of this machine, or if there is nothing else.
+    [[nodiscard]] std::vector<Multiaddr>
+    reachable(std::span<Interface const> interfaces, std::string const& local_ip) const;
 
 private:
     std::vector<asio::ip::tcp::acceptor> acceptors_;

@@ -3,6 +3,8 @@
 
 #include "base/entropy.hpp"
 #include "base/log.hpp"
+#include "net/interfaces/reach.hpp"
+#include "net/interfaces/scan.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -14,9 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <exception>
-#include <ifaddrs.h>
 #include <map>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <set>
 #include <string>
@@ -31,8 +31,8 @@ using asio::ip::udp;
 
 constexpr auto as_value = asio::as_tuple(asio::use_awaitable);
 
-// A cable is plugged in, a VPN comes up, a laptop wakes: found within this time. A socket that
-// failed is made anew then, too.
+// A socket that failed is made anew within this time, and a change of which the Host was not told
+// is found.
 constexpr Duration scan_interval = 5s;
 // Machines with many containers have hundreds of bridges; peers are behind few of them.
 constexpr std::size_t links_max = 32;
@@ -41,7 +41,7 @@ constexpr int multicast_hops = 255; // RFC 6762 11.
 // --- Interfaces ---
 
 // One address family of an interface.
-struct Interface {
+struct LinkInterface {
     std::string name;
     unsigned index = 0;
     bool is_ip4 = true;
@@ -49,80 +49,79 @@ struct Interface {
     std::vector<std::string> ips;
 };
 
-struct Interfaces {
-    std::map<mdns::LinkId, Interface> usable;
-    std::set<std::string> own_ips; // Of all interfaces.
-};
-
-struct FreeInterfaces {
-    void operator()(ifaddrs* first) const { freeifaddrs(first); }
-};
-
-// Empty for another family.
-std::string ip_of(sockaddr const& address) {
-    if (address.sa_family == AF_INET) {
-        auto const& ip4 = reinterpret_cast<sockaddr_in const&>(address);
-        return asio::ip::address_v4(ntohl(ip4.sin_addr.s_addr)).to_string();
-    }
-    if (address.sa_family == AF_INET6) {
-        auto const& ip6 = reinterpret_cast<sockaddr_in6 const&>(address);
-        asio::ip::address_v6::bytes_type bytes;
-        std::copy_n(std::begin(ip6.sin6_addr.s6_addr), bytes.size(), bytes.begin());
-        return asio::ip::address_v6(bytes).to_string();
-    }
-    return {};
-}
-
-mdns::LinkId link_of(Interface const& interface) {
+mdns::LinkId link_of(LinkInterface const& interface) {
     return mdns::LinkId(interface.index * 2 + (interface.is_ip4 ? 0 : 1));
 }
 
-void add_interface(Interfaces& found, ifaddrs const& entry) {
-    auto ip = entry.ifa_addr ? ip_of(*entry.ifa_addr) : std::string();
-    if (ip.empty() || (entry.ifa_flags & IFF_UP) == 0) {
-        return;
-    }
-    found.own_ips.insert(ip);
-    bool const is_loopback = (entry.ifa_flags & IFF_LOOPBACK) != 0;
-    if (!is_loopback && (entry.ifa_flags & IFF_MULTICAST) == 0) {
-        return;
-    }
-    Interface interface{
-        .name = entry.ifa_name,
-        .index = if_nametoindex(entry.ifa_name),
-        .is_ip4 = entry.ifa_addr->sa_family == AF_INET,
-        .is_loopback = is_loopback,
+using LinkInterfaces = std::map<mdns::LinkId, LinkInterface>;
+
+// False if there is no room for it.
+bool add_family(LinkInterfaces& found, Interface const& interface, bool is_ip4) {
+    LinkInterface link{
+        .name = interface.name,
+        .index = interface.index,
+        .is_ip4 = is_ip4,
+        .is_loopback = interface.kind == InterfaceKind::loopback,
     };
-    if (interface.index == 0) {
-        return; // It has just gone.
+    for (auto const& address : interface.addresses) {
+        if (address.ip.is_ip4() == is_ip4) {
+            link.ips.push_back(address.text);
+        }
     }
-    auto const id = link_of(interface);
-    if (found.usable.size() < links_max || found.usable.contains(id)) {
-        found.usable.try_emplace(id, std::move(interface)).first->second.ips.push_back(ip);
+    if (link.ips.empty()) {
+        return true;
     }
+    return found.size() < links_max && found.emplace(link_of(link), std::move(link)).second;
 }
 
-// Those with multicast; loopback (IPv4) only where there is nothing else, so that nodes of one
-// machine without a network still find each other.
-Interfaces scan_interfaces() {
-    Interfaces found;
-    ifaddrs* first = nullptr;
-    if (getifaddrs(&first) != 0) {
-        log::warning("mdns", "{}", errno_error("cannot list the network interfaces").text());
-        return found;
-    }
-    std::unique_ptr<ifaddrs, FreeInterfaces> const owner(first);
-    for (auto const* entry = first; entry; entry = entry->ifa_next) {
-        add_interface(found, *entry);
-    }
-    bool const has_network = std::ranges::any_of(found.usable, [](auto const& entry) {
-        return !entry.second.is_loopback;
-    });
-    std::erase_if(found.usable, [&](auto const& entry) {
+// Loopback (IPv4) only where there is nothing else, so that nodes of one machine without a network
+// still find each other.
+LinkInterfaces only_where_needed(LinkInterfaces found) {
+    bool const has_network =
+        std::ranges::any_of(found, [](auto const& entry) { return !entry.second.is_loopback; });
+    std::erase_if(found, [&](auto const& entry) {
         auto const& interface = entry.second;
         return interface.is_loopback && (has_network || !interface.is_ip4);
     });
     return found;
+}
+
+// Linux delivers IPv6 multicast of every interface to every socket of the machine that has joined
+// the group on any. The sender's zone, or its prefix, tells by which one it came.
+bool came_by(
+    LinkInterface const& link, udp::endpoint const& from, std::vector<Interface> const& all
+) {
+    if (link.is_ip4) {
+        return true;
+    }
+    auto const address = from.address().to_v6();
+    if (address.scope_id() != 0) {
+        return address.scope_id() == link.index;
+    }
+    auto const ip = Ip::parse(address.to_string());
+    auto const* const interface = ip ? on_link(all, *ip) : nullptr;
+    return interface == nullptr || interface->index == link.index;
+}
+
+// Those where somebody may hear us. Where they exceed the limit, real networks have precedence over
+// tunnels, and these over the bridges of containers.
+LinkInterfaces usable_of(std::vector<Interface> interfaces, bool& has_left_out) {
+    std::erase_if(interfaces, [](Interface const& one) {
+        bool const can_multicast = one.has_multicast || one.kind == InterfaceKind::loopback;
+        return !one.is_up || !one.is_running || one.is_port || !can_multicast;
+    });
+    auto const worth = [](Interface const& one) {
+        return std::pair(reach_through(one.kind, true), one.index);
+    };
+    std::ranges::sort(interfaces, {}, worth);
+    LinkInterfaces found;
+    has_left_out = false;
+    for (auto const& interface : interfaces) {
+        bool const has_room_4 = add_family(found, interface, true);
+        bool const has_room_6 = add_family(found, interface, false);
+        has_left_out = has_left_out || !has_room_4 || !has_room_6;
+    }
+    return only_where_needed(std::move(found));
 }
 
 // --- Sockets ---
@@ -135,7 +134,7 @@ Result<void> set(udp::socket& socket, int level, int name, Option const& value, 
     return {};
 }
 
-Result<void> set_ip4(udp::socket& socket, Interface const& interface) {
+Result<void> set_ip4(udp::socket& socket, LinkInterface const& interface) {
     ip_mreqn membership{};
     membership.imr_multiaddr.s_addr = htonl(asio::ip::make_address_v4(mdns::group_ip4).to_uint());
     membership.imr_ifindex = static_cast<int>(interface.index);
@@ -147,7 +146,7 @@ Result<void> set_ip4(udp::socket& socket, Interface const& interface) {
     return set(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, membership, "IP_ADD_MEMBERSHIP");
 }
 
-Result<void> set_ip6(udp::socket& socket, Interface const& interface) {
+Result<void> set_ip6(udp::socket& socket, LinkInterface const& interface) {
     ipv6_mreq membership{};
     auto const group = asio::ip::make_address_v6(mdns::group_ip6).to_bytes();
     std::ranges::copy(group, std::begin(membership.ipv6mr_multiaddr.s6_addr));
@@ -161,7 +160,8 @@ Result<void> set_ip6(udp::socket& socket, Interface const& interface) {
 }
 
 // Shares port 5353 with other programs of the machine (Avahi, other nodes).
-Result<udp::socket> open_socket(asio::any_io_executor const& executor, Interface const& interface) {
+Result<udp::socket>
+open_socket(asio::any_io_executor const& executor, LinkInterface const& interface) {
     auto const family = interface.is_ip4 ? udp::v4() : udp::v6();
     boost::system::error_code error;
     udp::socket socket(executor);
@@ -183,7 +183,7 @@ Result<udp::socket> open_socket(asio::any_io_executor const& executor, Interface
     return socket;
 }
 
-udp::endpoint group_of(Interface const& interface) {
+udp::endpoint group_of(LinkInterface const& interface) {
     if (interface.is_ip4) {
         return {asio::ip::make_address_v4(mdns::group_ip4), mdns::port};
     }
@@ -193,7 +193,7 @@ udp::endpoint group_of(Interface const& interface) {
 }
 
 struct Link {
-    Interface interface;
+    LinkInterface interface;
     udp::socket socket;
     bool failed = false;         // Made anew at the next scan.
     bool has_send_error = false; // Already logged.
@@ -220,7 +220,8 @@ public:
         while (!self->is_stopped_) {
             auto const next_scan = now() + scan_interval;
             self->scan(self);
-            while (!self->is_stopped_ && now() < next_scan) {
+            self->must_scan_ = false;
+            while (!self->is_stopped_ && !self->must_scan_ && now() < next_scan) {
                 self->discovery_.on_time(now());
                 self->deliver();
                 self->timer_.expires_at(std::min(self->discovery_.deadline(), next_scan));
@@ -241,6 +242,16 @@ public:
         timer_.cancel();
     }
 
+    void interfaces_changed() {
+        must_scan_ = true;
+        timer_.cancel();
+    }
+
+    void search() {
+        discovery_.search(now());
+        timer_.cancel();
+    }
+
     void abandon() {
         on_discovered_ = nullptr;
         stop();
@@ -255,12 +266,21 @@ private:
     }
 
     void scan(std::shared_ptr<Impl> const& self) {
-        auto interfaces = scan_interfaces();
-        own_ips_ = std::move(interfaces.own_ips);
+        auto const interfaces = scan_interfaces();
+        if (!interfaces) {
+            log::warning("mdns", "{}", interfaces.error().text());
+            return;
+        }
+        interfaces_ = *interfaces;
+        bool has_left_out = false;
+        auto usable = usable_of(interfaces_, has_left_out);
+        if (has_left_out && !std::exchange(left_out_told_, has_left_out)) {
+            log::warning("mdns", "speaks on {} interfaces only; there are more", links_max);
+        }
         std::erase_if(links_, [&](auto const& entry) {
             auto const& [id, link] = entry;
-            auto const found = interfaces.usable.find(id);
-            bool const is_same = found != interfaces.usable.end() &&
+            auto const found = usable.find(id);
+            bool const is_same = found != usable.end() &&
                                  found->second.name == link->interface.name && !link->failed;
             if (!is_same) {
                 close(*link);
@@ -269,7 +289,7 @@ private:
             }
             return !is_same;
         });
-        for (auto& [id, interface] : interfaces.usable) {
+        for (auto& [id, interface] : usable) {
             std::vector<Multiaddr> addresses;
             for (auto const& ip : interface.ips) {
                 auto const reachable = mdns::reachable_addresses(listen_, ip);
@@ -281,7 +301,7 @@ private:
         }
     }
 
-    bool open_link(std::shared_ptr<Impl> const& self, mdns::LinkId id, Interface& interface) {
+    bool open_link(std::shared_ptr<Impl> const& self, mdns::LinkId id, LinkInterface& interface) {
         auto socket = open_socket(executor_, interface);
         if (!socket) {
             // Again at each scan, so only the first time loud.
@@ -327,16 +347,15 @@ private:
     }
 
     void on_packet(mdns::LinkId id, Link const& link, BytesView packet, udp::endpoint const& from) {
-        auto ip = from.address();
-        if (ip.is_v6()) { // The zone is ours to say.
-            auto unscoped = ip.to_v6();
-            unscoped.scope_id(0);
-            ip = unscoped;
+        if (!came_by(link.interface, from, interfaces_)) {
+            return;
         }
+        auto const address = from.address().to_string();
+        auto const ip = Ip::parse(address);
         mdns::Source const source{
-            .ip = ip.to_string(),
+            .ip = address.substr(0, address.find('%')), // The zone is ours to say.
             .zone = link.interface.name,
-            .is_this_machine = own_ips_.contains(ip.to_string()),
+            .is_this_machine = ip && is_own(interfaces_, *ip),
         };
         discovery_.receive(id, packet, source, now());
         deliver();
@@ -351,7 +370,7 @@ private:
         }
         while (auto event = discovery_.next_event()) {
             if (on_discovered_ && !is_stopped_) {
-                on_discovered_(event->peer, event->address);
+                on_discovered_(*event);
             }
         }
     }
@@ -374,9 +393,11 @@ private:
     std::vector<Multiaddr> listen_;
     OnDiscovered on_discovered_;
     std::map<mdns::LinkId, std::shared_ptr<Link>> links_;
-    std::set<std::string> own_ips_;
+    std::vector<Interface> interfaces_; // Of this machine, at the last scan.
     std::set<std::string> refused_; // Interfaces whose socket could not be made; warned of once.
     std::size_t reader_count_ = 0;
+    bool left_out_told_ = false;
+    bool must_scan_ = false;
     bool is_stopped_ = false;
 };
 
@@ -400,6 +421,14 @@ asio::awaitable<void> MdnsSocket::run() {
 
 void MdnsSocket::stop() {
     impl_->stop();
+}
+
+void MdnsSocket::interfaces_changed() {
+    impl_->interfaces_changed();
+}
+
+void MdnsSocket::search() {
+    impl_->search();
 }
 
 } // namespace exo::net

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The sockets of mDNS: one for each interface that can multicast, IPv4 and IPv6. Interfaces are
-// looked up again every few seconds, since they come and go. What is said is decided by
-// mdns::Discovery; no error of a single socket ends it.
+// looked up again when the Host says that they have changed, and every few seconds. What is said is
+// decided by mdns::Discovery; no error of a single socket ends it.
 //
 // One thread: the executor's. Owned by the Host, which awaits run().
 #pragma once
@@ -23,8 +23,8 @@ namespace exo::net {
 
 class MdnsSocket {
 public:
-    // A peer and an address to dial, without /p2p. Called on the executor.
-    using OnDiscovered = std::function<void(PeerId const&, Multiaddr const&)>;
+    // Called on the executor.
+    using OnDiscovered = std::function<void(mdns::Discovered const&)>;
 
     // `listen`: the host's addresses with their real ports.
     MdnsSocket(
@@ -42,6 +42,12 @@ public:
 
     // Idempotent, and allowed before run().
     void stop();
+
+    // Looks at the interfaces now.
+    void interfaces_changed();
+
+    // Asks eagerly again: a peer has gone.
+    void search();
 
 private:
     class Impl;

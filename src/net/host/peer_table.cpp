@@ -7,9 +7,11 @@
 
 namespace exo::net {
 
-bool PeerTable::add(ConnectionPtr const& connection, TimePoint now) {
+bool PeerTable::add(
+    ConnectionPtr const& connection, std::string local_ip, Reach reach, TimePoint now
+) {
     auto& peer = peers_[connection->peer()];
-    peer.held.push_back({connection, now});
+    peer.held.push_back({connection, now, ++last_id_, std::move(local_ip), reach});
     ++connection_count_;
     return peer.held.size() == 1;
 }
@@ -48,7 +50,8 @@ std::optional<PeerTable::Judged> PeerTable::judge(PeerId const& id, Peer const& 
             judged.open.push_back(held);
             described.push_back(
                 {.outbound = held.connection->info().outbound,
-                 .direct_streams = held.connection->direct_streams()}
+                 .direct_streams = held.connection->direct_streams(),
+                 .rank = rank_of(held.reach)}
             );
         }
     }
@@ -111,6 +114,58 @@ std::vector<ConnectionPtr> PeerTable::connections() const {
 std::vector<ConnectionPtr> PeerTable::connections(PeerId const& peer) const {
     auto result = connections();
     std::erase_if(result, [&](ConnectionPtr const& one) { return one->peer() != peer; });
+    return result;
+}
+
+PeerTable::Held const* PeerTable::find(Connection const& connection) const {
+    auto const found = peers_.find(connection.peer());
+    if (found == peers_.end()) {
+        return nullptr;
+    }
+    auto const& held = found->second.held;
+    auto const is_it = [&](Held const& one) { return one.connection.get() == &connection; };
+    auto const one = std::ranges::find_if(held, is_it);
+    return one == held.end() ? nullptr : &*one;
+}
+
+Reach PeerTable::best_reach(PeerId const& peer) const {
+    auto const found = peers_.find(peer);
+    EXO_ASSERT(found != peers_.end());
+    auto const rank = [](Held const& held) { return rank_of(held.reach); };
+    return std::ranges::min_element(found->second.held, {}, rank)->reach;
+}
+
+std::string PeerTable::local_ip(Connection const& connection) const {
+    auto const* const held = find(connection);
+    return held == nullptr ? "" : held->local_ip;
+}
+
+ConnectionFacts PeerTable::facts_of(Held const& held) {
+    auto const& info = held.connection->info();
+    auto const remote = info.remote.tcp_target();
+    return {
+        .id = held.id,
+        .peer = info.peer,
+        .remote_ip = remote ? remote->host : "",
+        .remote_tcp_port = remote ? remote->port : std::uint16_t{0},
+        .outbound = info.outbound,
+        .since = held.since,
+    };
+}
+
+ConnectionFacts PeerTable::facts_of(Connection const& connection) const {
+    auto const* const held = find(connection);
+    EXO_ASSERT(held != nullptr);
+    return facts_of(*held);
+}
+
+std::vector<ConnectionFacts> PeerTable::facts() const {
+    std::vector<ConnectionFacts> result;
+    for (auto const& [id, peer] : peers_) {
+        for (auto const& held : peer.held) {
+            result.push_back(facts_of(held));
+        }
+    }
     return result;
 }
 

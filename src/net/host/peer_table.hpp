@@ -5,13 +5,16 @@
 // Invariant: a peer is in the table exactly while it has a connection.
 #pragma once
 
+#include "net/diagnosis/facts.hpp"
 #include "net/host/connection.hpp"
 #include "net/host/connection_policy.hpp"
 #include "net/identify/message.hpp"
+#include "net/interfaces/reach.hpp"
 
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace exo::net {
@@ -26,8 +29,8 @@ public:
     explicit PeerTable(PeerId self)
         : self_(std::move(self)) {}
 
-    // True if it is the first of its peer.
-    bool add(ConnectionPtr const& connection, TimePoint now);
+    // True if it is the first of its peer. `local_ip`: our end of it; `reach`: how good its way is.
+    bool add(ConnectionPtr const& connection, std::string local_ip, Reach reach, TimePoint now);
 
     // True if it was the last of its peer.
     bool remove(ConnectionPtr const& connection);
@@ -49,12 +52,25 @@ public:
     [[nodiscard]] std::vector<ConnectionPtr> connections() const;
     [[nodiscard]] std::vector<ConnectionPtr> connections(PeerId const& peer) const;
 
+    // The best way by which the peer is connected. REQUIRES: it is.
+    [[nodiscard]] Reach best_reach(PeerId const& peer) const;
+
+    // Empty if the connection is not in the table.
+    [[nodiscard]] std::string local_ip(Connection const& connection) const;
+
+    // REQUIRES: it is in the table.
+    [[nodiscard]] ConnectionFacts facts_of(Connection const& connection) const;
+    [[nodiscard]] std::vector<ConnectionFacts> facts() const;
+
     [[nodiscard]] std::size_t connection_count() const { return connection_count_; }
 
 private:
     struct Held {
         ConnectionPtr connection;
         TimePoint since;
+        std::uint64_t id = 0;
+        std::string local_ip;
+        Reach reach = Reach::lan;
     };
 
     struct Peer {
@@ -68,11 +84,14 @@ private:
         PolicyVerdict verdict;
     };
 
+    [[nodiscard]] Held const* find(Connection const& connection) const;
+    [[nodiscard]] static ConnectionFacts facts_of(Held const& held);
     [[nodiscard]] std::optional<Judged> judge(PeerId const& id, Peer const& peer) const;
 
     PeerId self_;
     std::map<PeerId, Peer> peers_;
     std::size_t connection_count_ = 0;
+    std::uint64_t last_id_ = 0;
 };
 
 // exo's own protocols are what tells an exo node.

@@ -3,12 +3,12 @@
 
 #include "base/assert.hpp"
 #include "base/entropy.hpp"
+#include "net/host/connect_first.hpp"
 
 #include <boost/asio/write.hpp>
 #include <fmt/format.h>
 
 #include <net/if.h>
-#include <tuple>
 
 namespace exo::net {
 namespace {
@@ -120,21 +120,7 @@ asio::awaitable<Result<Socket>> Transport::connect_any(TcpTarget target) {
     if (!found) {
         co_return found.error();
     }
-    Error last(Errc::timed_out, "no answer from " + name_of(target));
-    for (auto const& endpoint : *found) {
-        Socket socket(executor_);
-        auto const connected =
-            co_await before(now() + connect_timeout, socket.async_connect(endpoint, as_value));
-        if (!connected) {
-            continue;
-        }
-        auto const error = std::get<0>(*connected);
-        if (!error) {
-            co_return std::move(socket);
-        }
-        last = io_error("cannot connect to " + name_of(target), error);
-    }
-    co_return last;
+    co_return co_await connect_first(executor_, *found, connect_timeout);
 }
 
 asio::awaitable<Result<Socket>> Transport::connect(TcpTarget target) {

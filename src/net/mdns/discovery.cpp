@@ -2,6 +2,7 @@
 #include "net/mdns/discovery.hpp"
 
 #include "base/assert.hpp"
+#include "net/wire/ip.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -21,18 +22,18 @@ bool is_unspecified(std::string_view ip) {
     return ip == "0.0.0.0" || ip == "::";
 }
 
-bool is_loopback(std::string_view ip) {
-    return ip.starts_with("127.") || ip == "::1";
+bool is_loopback(std::string_view text) {
+    auto const ip = Ip::parse(text);
+    return ip && ip->is_loopback();
 }
 
 bool is_ip4(std::string_view ip) {
     return ip.find(':') == ip.npos;
 }
 
-// fe80::/10.
-bool is_link_local_ip6(std::string_view ip) {
-    return ip.size() > 4 && ip.starts_with("fe") && ip[4] == ':' &&
-           (ip[2] == '8' || ip[2] == '9' || ip[2] == 'a' || ip[2] == 'b');
+bool is_link_local_ip6(std::string_view text) {
+    auto const ip = Ip::parse(text);
+    return ip && !ip->is_ip4() && ip->is_link_local();
 }
 
 Name random_instance(Random& random) {
@@ -115,12 +116,24 @@ Discovery::Discovery(PeerId self, Random random, Options options)
 void Discovery::link_up(LinkId id, std::vector<Multiaddr> addresses, TimePoint now) {
     auto const [entry, is_new] = links_.try_emplace(id);
     auto& link = entry->second;
+    bool const has_changed = link.addresses != addresses;
     link.addresses = std::move(addresses);
-    if (is_new) {
-        link.next_query = now;
-        link.query_interval = options_.query_interval_first;
-        link.second_start = now;
+    if (is_new || has_changed) {
+        begin_search(link, now); // Its answers, which we give ourselves, are our announcement.
     }
+}
+
+void Discovery::begin_search(Link& link, TimePoint now) const {
+    link.query_interval = options_.query_interval_first;
+    link.next_query = now;
+    link.eager_until = now + options_.eager_time;
+}
+
+void Discovery::search(TimePoint now) {
+    for (auto& [id, link] : links_) {
+        begin_search(link, now);
+    }
+    known_.clear();
 }
 
 void Discovery::link_down(LinkId id) {
@@ -138,7 +151,7 @@ void Discovery::receive(LinkId id, BytesView bytes, Source const& source, TimePo
         return;
     }
     if (packet->is_response) {
-        read_answers(found->second, *packet, source, now);
+        read_answers(*packet, source, now);
         return;
     }
     bool const is_for_us = std::ranges::any_of(packet->questions, [](Question const& question) {
@@ -146,6 +159,7 @@ void Discovery::receive(LinkId id, BytesView bytes, Source const& source, TimePo
                question.name == Name::of(service);
     });
     if (is_for_us) {
+        hear_query(found->second, source, now);
         answer(id, found->second, packet->id, now);
     }
 }
@@ -165,7 +179,18 @@ void Discovery::query(LinkId id, Link& link, TimePoint now) {
     packet.questions.push_back({.name = Name::of(service)});
     packets_.push_back({.link = id, .bytes = encode(packet)});
     link.next_query = now + link.query_interval;
-    link.query_interval = std::min(2 * link.query_interval, options_.query_interval);
+    link.query_interval = now < link.eager_until
+                              ? std::min(2 * link.query_interval, options_.query_interval_eager)
+                              : options_.query_interval;
+}
+
+// RFC 6762 7.3: what another machine has just asked we need not ask, once the first haste is over;
+// all have heard all answers. So a large network asks no more often than a small one.
+void Discovery::hear_query(Link& link, Source const& source, TimePoint now) {
+    if (!source.is_this_machine && link.query_interval >= options_.query_interval_eager) {
+        auto const spread = static_cast<std::uint64_t>(options_.query_interval_first.count());
+        link.next_query = now + link.query_interval + Duration(random_.below(spread));
+    }
 }
 
 // PTR with our full name, and the addresses in the additional section, where rust looks for them.
@@ -202,9 +227,7 @@ void Discovery::answer(LinkId id, Link& link, std::uint16_t query_id, TimePoint 
     packets_.push_back({.link = id, .bytes = encode(packet)});
 }
 
-void Discovery::read_answers(
-    Link& link, Packet const& packet, Source const& source, TimePoint now
-) {
+void Discovery::read_answers(Packet const& packet, Source const& source, TimePoint now) {
     std::vector<Name> instances;
     for (auto const& record : packet.answers) {
         if (record.type == type_ptr && record.name == Name::of(service)) {
@@ -226,7 +249,7 @@ void Discovery::read_answers(
                 continue; // A kind of address that we cannot dial, or ourselves.
             }
             for (auto const& address : addresses_to_dial(*announced, source)) {
-                learn(link, {.peer = *peer, .address = address}, record.ttl_s, now);
+                learn({*peer, address, source.is_this_machine}, record.ttl_s, now);
             }
         }
     };
@@ -234,24 +257,22 @@ void Discovery::read_answers(
     std::ranges::for_each(packet.additional, learn_from);
 }
 
-void Discovery::learn(Link& link, Key const& key, std::uint32_t ttl_s, TimePoint now) {
+void Discovery::learn(Discovered const& found, std::uint32_t ttl_s, TimePoint now) {
+    Key const key{.peer = found.peer, .address = found.address};
     if (ttl_s == 0) { // It says good-bye.
         known_.erase(key);
         return;
     }
     auto const until = now + std::chrono::seconds(std::min(ttl_s, ttl_s_max));
-    if (auto const found = known_.find(key); found != known_.end() && found->second > now) {
-        found->second = until;
+    if (auto const known = known_.find(key); known != known_.end() && known->second > now) {
+        known->second = until;
         return;
     }
     if (known_.size() >= options_.addresses_max) {
         return;
     }
     known_[key] = until;
-    events_.push_back({.peer = key.peer, .address = key.address});
-    // Something is there: whoever comes later asks, and is heard by us then.
-    link.query_interval = options_.query_interval;
-    link.next_query = std::max(link.next_query, now + options_.query_interval);
+    events_.push_back(found);
 }
 
 std::optional<OutgoingPacket> Discovery::take_packet() {

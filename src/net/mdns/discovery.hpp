@@ -39,6 +39,7 @@ using LinkId = Strong<std::uint32_t, struct LinkIdTag>; // Chosen by the driver.
 struct Discovered {
     PeerId peer;
     Multiaddr address;
+    bool of_this_machine = false; // Its packet came from one of our own addresses.
     bool operator==(Discovered const&) const = default;
 };
 
@@ -58,8 +59,12 @@ struct Source {
 struct Options {
     Duration time_to_live = 2500s; // exo's.
     Duration query_interval = 1500s;
-    // After a link has come up: at 0, 1, 3, 7 s and so on, until something is found.
+    // Until `eager_time` after a link has come up or a search has begun: at 0, 1, 3, 7 s and so on,
+    // and then each `query_interval_eager`. Finding somebody does not end it: others may be found
+    // yet, and networks that grew up apart are joined without a sign.
     Duration query_interval_first = 1s;
+    Duration query_interval_eager = 30s;
+    Duration eager_time = 1h;
     // Of all peers together; a network of 100 nodes with 8 addresses fits.
     std::size_t addresses_max = 1024;
     // Of one link: so many fit an Ethernet frame.
@@ -73,9 +78,12 @@ public:
     Discovery(PeerId self, Random random, Options options = {});
 
     // A link is there, with the addresses at which we can be reached through it (without /p2p). For
-    // one that is there already the addresses are replaced.
+    // one that is there already the addresses are replaced, and announced if they are others.
     void link_up(LinkId link, std::vector<Multiaddr> addresses, TimePoint now);
     void link_down(LinkId link);
+
+    // Asks eagerly again, as after the start, and tells again what was known: a peer has gone.
+    void search(TimePoint now);
 
     // Anything else than a packet that we understand is ignored and counted.
     void receive(LinkId link, BytesView packet, Source const& source, TimePoint now);
@@ -96,6 +104,7 @@ private:
         std::vector<Multiaddr> addresses;
         TimePoint next_query;
         Duration query_interval;
+        TimePoint eager_until;
         TimePoint second_start;
         std::size_t answers_in_second = 0;
     };
@@ -106,10 +115,12 @@ private:
         auto operator<=>(Key const&) const = default;
     };
 
+    void begin_search(Link& link, TimePoint now) const;
     void query(LinkId id, Link& link, TimePoint now);
+    void hear_query(Link& link, Source const& source, TimePoint now);
     void answer(LinkId id, Link& link, std::uint16_t query_id, TimePoint now);
-    void read_answers(Link& link, Packet const& packet, Source const& source, TimePoint now);
-    void learn(Link& link, Key const& key, std::uint32_t ttl_s, TimePoint now);
+    void read_answers(Packet const& packet, Source const& source, TimePoint now);
+    void learn(Discovered const& found, std::uint32_t ttl_s, TimePoint now);
 
     PeerId self_;
     Random random_;

@@ -208,7 +208,11 @@ Result<void> Handshake::read_payload(BytesView cipher) {
     }
     peer_ = PeerId::of(*key);
     if (expected_ && peer_ != *expected_) {
-        return failed(fmt::format("{} was called, {} answered", expected_->text(), peer_.text()));
+        // Not a fault of the protocol: the address leads to another peer.
+        return Error(
+            Errc::not_found,
+            fmt::format("{} was called, {} answered", expected_->text(), peer_.text())
+        );
     }
     return {};
 }

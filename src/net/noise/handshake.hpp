@@ -41,7 +41,8 @@ public:
     Handshake& operator=(Handshake const&) = delete;
     ~Handshake(); // Wipes the secrets.
 
-    // Takes bytes of the peer, cut anywhere, until done(). Error: protocol; final.
+    // Takes bytes of the peer, cut anywhere, until done(). Errors: protocol; not_found
+    // (another peer than the expected one); final.
     [[nodiscard]] Result<void> receive(BytesView bytes);
 
     [[nodiscard]] Bytes take_output() { return std::exchange(output_, {}); }

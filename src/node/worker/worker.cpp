@@ -4,7 +4,7 @@
 #include "base/log.hpp"
 #include "core/placement/placement.hpp"
 #include "net/host/async.hpp"
-#include "system/machine.hpp"
+#include "node/interfaces.hpp"
 #include "system/process.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ using net::now;
 
 std::vector<std::string> own_addresses() {
     std::vector<std::string> addresses;
-    for (auto const& interface : system::network_interfaces()) {
+    for (auto const& interface : network_interfaces()) {
         addresses.push_back(interface.ip_address);
     }
     // For ranks on this machine when it has no network. A stranger at the other end of it is

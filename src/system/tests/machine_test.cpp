@@ -36,15 +36,6 @@ TEST(Machine, the_disk_of_a_folder_that_does_not_exist_yet_is_known) {
     EXPECT_GT(disk("relative").total.in_bytes, 0u);
 }
 
-TEST(Machine, B076_loopback_is_no_interface_that_others_can_reach) {
-    for (auto const& interface : network_interfaces()) {
-        EXPECT_NE(interface.name, "lo");
-        EXPECT_FALSE(interface.ip_address.starts_with("127."));
-        EXPECT_NE(interface.ip_address, "::1");
-        EXPECT_FALSE(interface.interface_type.empty());
-    }
-}
-
 TEST(Machine, has_a_core) {
     EXPECT_GE(physical_cores(), 1u);
     EXPECT_LE(physical_cores(), 4096u);

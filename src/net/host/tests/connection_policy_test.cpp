@@ -40,6 +40,15 @@ TEST(ConnectionPolicy, without_one_of_the_smaller_id_the_oldest_stays) {
     EXPECT_EQ(verdict.surplus, Indices{1});
 }
 
+TEST(ConnectionPolicy, B074_a_lan_is_preferred_to_an_overlay_whoever_dialled) {
+    Held const two{{.outbound = true, .rank = 1}, {.outbound = false, .rank = 0}};
+    for (auto const kind : {PeerKind::unknown, PeerKind::exo, PeerKind::foreign}) {
+        EXPECT_EQ(judge_connections(smaller, larger, kind, two).preferred, 1u);
+        EXPECT_EQ(judge_connections(larger, smaller, kind, two).preferred, 1u);
+    }
+    EXPECT_EQ(judge_connections(smaller, larger, PeerKind::exo, two).surplus, Indices{0});
+}
+
 TEST(ConnectionPolicy, a_connection_with_direct_streams_is_never_closed) {
     Held const two{{.outbound = false, .direct_streams = 1}, dialled_by_us};
     EXPECT_TRUE(judge_connections(smaller, larger, PeerKind::exo, two).surplus.empty());

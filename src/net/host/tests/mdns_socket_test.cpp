@@ -37,8 +37,8 @@ struct Node {
               context.get_executor(),
               self,
               {Multiaddr::tcp("0.0.0.0", port).value()},
-              [this](PeerId const& id, Multiaddr const& address) {
-                  found.emplace(id, address.tcp_target().value().port);
+              [this](mdns::Discovered const& one) {
+                  found.emplace(one.peer, one.address.tcp_target().value().port);
               }
           ) {
         asio::co_spawn(context, socket.run(), [this](std::exception_ptr error) {
@@ -80,7 +80,7 @@ TEST(MdnsSocket, may_go_while_it_runs) {
     asio::io_context context;
     bool has_ended = false;
     {
-        MdnsSocket socket(context.get_executor(), first, {}, [](auto const&, auto const&) {});
+        MdnsSocket socket(context.get_executor(), first, {}, [](auto const&) {});
         asio::co_spawn(context, socket.run(), [&](std::exception_ptr) { has_ended = true; });
         context.run_one_for(std::chrono::seconds(1));
     }

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <map>
+#include <set>
 
 namespace exo::net::mdns {
 namespace {
@@ -22,6 +24,12 @@ PeerId peer(int number) {
         "12D3KooWRndVhVZPCiQwHBBBdg769GyrPUW13zxwqQyf9r3ANaba",
     };
     return PeerId::parse(ids[number - 1]).value();
+}
+
+PeerId numbered_peer(int number) {
+    PublicKey key;
+    key.bytes.fill(static_cast<std::uint8_t>(number));
+    return PeerId::of(key);
 }
 
 Multiaddr address(std::string const& text) {
@@ -96,34 +104,110 @@ Bytes recorded_answer(std::string const& scene) {
     return {};
 }
 
-TEST(MdnsQuery, comes_at_0_1_3_and_7_seconds_and_then_rarer) {
+// When a node asks, until `end`; it meets `heard` (if any) in the first second.
+std::vector<Duration> query_times(Duration end, Bytes const& heard = {}) {
     Discovery discovery(peer(1), Random(1));
     EXPECT_EQ(discovery.deadline(), TimePoint::max());
     discovery.link_up(link, {}, start);
+    if (!heard.empty()) {
+        discovery.receive(link, heard, lan_source, start);
+        EXPECT_FALSE(events_of(discovery).empty());
+    }
     std::vector<Duration> times;
-    while (discovery.deadline() < start + 10'000s) {
+    while (discovery.deadline() < start + end) {
         auto const now = discovery.deadline();
         discovery.on_time(now);
         for (auto const& packet : packets_of(discovery)) {
             auto const decoded = decode(packet.bytes).value();
             EXPECT_FALSE(decoded.is_response);
-            ASSERT_EQ(decoded.questions.size(), 1U);
-            EXPECT_EQ(decoded.questions[0], Question{.name = Name::of(service)});
+            EXPECT_EQ(decoded.questions, std::vector{Question{.name = Name::of(service)}});
             times.push_back(now - start);
         }
     }
-    ASSERT_GE(times.size(), 15U);
+    return times;
+}
+
+TEST(MdnsQuery, comes_at_0_1_3_and_7_seconds_then_each_30_s_and_after_an_hour_each_1500_s) {
+    auto const times = query_times(10'000s);
+    ASSERT_GE(times.size(), 100U);
     EXPECT_EQ(
-        std::vector(times.begin(), times.begin() + 5), (std::vector<Duration>{0s, 1s, 3s, 7s, 15s})
+        std::vector(times.begin(), times.begin() + 7),
+        (std::vector<Duration>{0s, 1s, 3s, 7s, 15s, 31s, 61s})
     );
+    for (std::size_t i = 6; i < times.size(); ++i) {
+        EXPECT_EQ(times[i] - times[i - 1], times[i - 1] < 1h + 30s ? 30s : 1500s);
+    }
     EXPECT_EQ(times.back() - times[times.size() - 2], 1500s);
 }
 
-TEST(MdnsQuery, is_rare_once_something_was_found) {
+TEST(MdnsQuery, goes_on_after_something_was_found) {
+    EXPECT_EQ(query_times(1h, recorded_answer("rust-and-rust")), query_times(1h));
+}
+
+TEST(MdnsQuery, is_left_to_others_who_have_just_asked) {
     Node node(1);
-    node.discovery.receive(link, recorded_answer("rust-and-rust"), lan_source, start + 500ms);
-    EXPECT_FALSE(events_of(node.discovery).empty());
-    EXPECT_EQ(node.discovery.deadline(), start + 1500s + 500ms);
+    auto now = start;
+    for (; now < start + 61s; now = node.discovery.deadline()) {
+        node.discovery.on_time(now);
+    }
+    (void)packets_of(node.discovery);
+    Source const here{.ip = "10.77.0.1", .is_this_machine = true};
+    node.discovery.receive(link, query(1), here, start + 62s); // Our own, or a neighbour's.
+    EXPECT_EQ(node.discovery.deadline(), start + 61s);
+    node.discovery.receive(link, query(1), lan_source, start + 62s);
+    EXPECT_GE(node.discovery.deadline(), start + 92s);
+    EXPECT_LE(node.discovery.deadline(), start + 93s);
+    Node hasty(1); // At the start it asks all the same: it has to be heard itself.
+    hasty.discovery.receive(link, query(1), lan_source, start);
+    EXPECT_EQ(hasty.discovery.deadline(), start + 1s);
+}
+
+// Two groups that grew up apart, on switches that are joined later: nothing tells of it.
+TEST(MdnsQuery, networks_that_are_joined_find_each_other_within_30_s) {
+    constexpr int half = 4;
+    std::vector<Discovery> nodes;
+    for (int i = 0; i < 2 * half; ++i) {
+        nodes.emplace_back(numbered_peer(i), Random(static_cast<std::uint64_t>(i)));
+        auto const port = std::to_string(i + 1);
+        auto const ip = "10.0.0." + port;
+        nodes.back().link_up(link, {address("/ip4/" + ip + "/tcp/" + port)}, start);
+    }
+    TimePoint const joined = start + 10min;
+    std::map<int, std::set<PeerId>> found;
+    for (auto now = start; now < joined + 31s;) {
+        for (int i = 0; i < 2 * half; ++i) {
+            nodes[static_cast<std::size_t>(i)].on_time(now);
+        }
+        for (bool quiet = false; !quiet;) {
+            quiet = true;
+            for (int i = 0; i < 2 * half; ++i) {
+                for (auto const& packet : packets_of(nodes[static_cast<std::size_t>(i)])) {
+                    quiet = false;
+                    for (int j = 0; j < 2 * half; ++j) {
+                        if (now < joined && (i < half) != (j < half)) {
+                            continue;
+                        }
+                        Source const from{
+                            .ip = "10.0.0." + std::to_string(i + 1), .is_this_machine = i == j
+                        };
+                        auto& hearer = nodes[static_cast<std::size_t>(j)];
+                        hearer.receive(link, packet.bytes, from, now);
+                        for (auto const& event : events_of(hearer)) {
+                            found[j].insert(event.peer);
+                        }
+                    }
+                }
+            }
+        }
+        auto next = TimePoint::max();
+        for (auto const& node : nodes) {
+            next = std::min(next, node.deadline());
+        }
+        now = next;
+    }
+    for (int i = 0; i < 2 * half; ++i) {
+        EXPECT_EQ(found[i].size(), 2U * half - 1) << i;
+    }
 }
 
 TEST(MdnsQuery, begins_anew_for_each_link_that_comes_up) {
@@ -136,6 +220,37 @@ TEST(MdnsQuery, begins_anew_for_each_link_that_comes_up) {
     auto const packets = packets_of(node.discovery);
     ASSERT_EQ(packets.size(), 1U);
     EXPECT_EQ(packets[0].link, LinkId(9));
+}
+
+TEST(MdnsQuery, comes_at_once_when_the_addresses_of_a_link_change) {
+    auto const address_1 = address("/ip4/10.77.0.1/tcp/1");
+    auto const address_2 = address("/ip4/10.77.0.7/tcp/1");
+    Node node(1, {address_1});
+    node.discovery.receive(link, recorded_answer("rust-and-rust"), lan_source, start);
+    node.discovery.link_up(link, {address_1}, start + 10s); // The same.
+    EXPECT_EQ(node.discovery.deadline(), start + 1s);
+    node.discovery.link_up(link, {address_2}, start + 10s);
+    EXPECT_EQ(node.discovery.deadline(), start + 10s);
+    node.discovery.on_time(start + 10s);
+    auto const question = packets_of(node.discovery).at(0).bytes;
+    node.discovery.receive(link, question, lan_source, start + 10s); // Our own, heard by ourselves.
+    auto const answer = decode(packets_of(node.discovery).at(0).bytes).value();
+    EXPECT_TRUE(answer.additional.at(0).texts.at(0).starts_with("dnsaddr=/ip4/10.77.0.7/tcp/1/"));
+}
+
+TEST(MdnsQuery, begins_anew_when_all_peers_have_gone) {
+    Node node(1);
+    node.discovery.receive(link, recorded_answer("rust-and-rust"), lan_source, start);
+    EXPECT_EQ(events_of(node.discovery).size(), 1U);
+    node.discovery.search(start + 100s);
+    std::vector<Duration> times;
+    for (int i = 0; i < 3; ++i) {
+        times.push_back(node.discovery.deadline() - start);
+        node.discovery.on_time(node.discovery.deadline());
+    }
+    EXPECT_EQ(times, (std::vector<Duration>{100s, 101s, 103s}));
+    node.discovery.receive(link, recorded_answer("rust-and-rust"), lan_source, start + 104s);
+    EXPECT_EQ(events_of(node.discovery).size(), 1U); // Told again, though it was known.
 }
 
 TEST(MdnsAnswer, repeats_the_id_and_tells_each_address_where_rust_looks) {
@@ -262,11 +377,25 @@ TEST(MdnsFound, the_source_comes_first_and_the_announced_address_stays) {
     );
 }
 
+TEST(MdnsFound, B076_loopback_of_another_machine_becomes_where_it_came_from) {
+    for (auto const* ip : {"127.0.0.1", "127.1.2.3"}) {
+        auto const found =
+            learnt("/ip4/" + std::string(ip) + "/tcp/7/p2p/" + peer(2).text(), lan_source);
+        EXPECT_EQ(found, (std::vector<Discovered>{{peer(2), address("/ip4/10.77.0.2/tcp/7")}}))
+            << ip;
+    }
+    for (auto const* ip : {"::1", "::ffff:127.0.0.1"}) {
+        auto const text = "/ip6/" + std::string(ip) + "/tcp/7/p2p/" + peer(2).text();
+        EXPECT_TRUE(learnt(text, lan_source).empty()) << ip;
+        EXPECT_TRUE(learnt(text, {.ip = "fe80::7", .zone = "eth0"}).empty()) << ip;
+    }
+}
+
 TEST(MdnsFound, on_this_machine_the_announced_address_is_the_true_one) {
     Source const here{.ip = "10.77.0.1", .is_this_machine = true};
     EXPECT_EQ(
         learnt("/ip4/127.0.0.1/tcp/1/p2p/" + peer(2).text(), here),
-        (std::vector<Discovered>{{peer(2), address("/ip4/127.0.0.1/tcp/1")}})
+        (std::vector<Discovered>{{peer(2), address("/ip4/127.0.0.1/tcp/1"), true}})
     );
 }
 
@@ -319,7 +448,6 @@ TEST(MdnsFound, once_until_it_expires_or_says_good_bye) {
     EXPECT_EQ(found_at(start), 1U);
     EXPECT_EQ(found_at(start + 100s), 0U);
     EXPECT_EQ(found_at(start + 219s), 0U); // The second announcement has kept it alive.
-    EXPECT_EQ(node.discovery.deadline(), start + 339s);
     EXPECT_EQ(found_at(start + 339s), 1U);
     auto const good_bye = answer_with("/ip4/10.77.0.2/tcp/1/p2p/" + peer(2).text(), 0);
     node.discovery.receive(link, good_bye, lan_source, start + 341s);

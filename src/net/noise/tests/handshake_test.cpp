@@ -179,6 +179,7 @@ TEST(NoiseHandshake, another_peer_than_the_one_called_is_refused) {
     ASSERT_TRUE(pair.responder.receive(initiator.take_output()));
     auto const result = initiator.receive(pair.responder.take_output());
     ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code(), Errc::not_found);
     EXPECT_NE(result.error().text().find("answered"), std::string::npos);
     EXPECT_FALSE(initiator.done());
 }
