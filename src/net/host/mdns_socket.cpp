@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "net/interfaces/reach.hpp"
 #include "net/interfaces/scan.hpp"
+#include "net/mdns/links.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -34,97 +35,7 @@ constexpr auto as_value = asio::as_tuple(asio::use_awaitable);
 // A socket that failed is made anew within this time, and a change of which the Host was not told
 // is found.
 constexpr Duration scan_interval = 5s;
-// Machines with many containers have hundreds of bridges; peers are behind few of them.
-constexpr std::size_t links_max = 32;
 constexpr int multicast_hops = 255; // RFC 6762 11.
-
-// --- Interfaces ---
-
-// One address family of an interface.
-struct LinkInterface {
-    std::string name;
-    unsigned index = 0;
-    bool is_ip4 = true;
-    bool is_loopback = false;
-    std::vector<std::string> ips;
-};
-
-mdns::LinkId link_of(LinkInterface const& interface) {
-    return mdns::LinkId(interface.index * 2 + (interface.is_ip4 ? 0 : 1));
-}
-
-using LinkInterfaces = std::map<mdns::LinkId, LinkInterface>;
-
-// False if there is no room for it.
-bool add_family(LinkInterfaces& found, Interface const& interface, bool is_ip4) {
-    LinkInterface link{
-        .name = interface.name,
-        .index = interface.index,
-        .is_ip4 = is_ip4,
-        .is_loopback = interface.kind == InterfaceKind::loopback,
-    };
-    for (auto const& address : interface.addresses) {
-        if (address.ip.is_ip4() == is_ip4) {
-            link.ips.push_back(address.text);
-        }
-    }
-    if (link.ips.empty()) {
-        return true;
-    }
-    return found.size() < links_max && found.emplace(link_of(link), std::move(link)).second;
-}
-
-// Loopback (IPv4) only where there is nothing else, so that nodes of one machine without a network
-// still find each other.
-LinkInterfaces only_where_needed(LinkInterfaces found) {
-    bool const has_network =
-        std::ranges::any_of(found, [](auto const& entry) { return !entry.second.is_loopback; });
-    std::erase_if(found, [&](auto const& entry) {
-        auto const& interface = entry.second;
-        return interface.is_loopback && (has_network || !interface.is_ip4);
-    });
-    return found;
-}
-
-// Linux delivers IPv6 multicast of every interface to every socket of the machine that has joined
-// the group on any. The sender's zone, or its prefix, tells by which one it came.
-bool came_by(
-    LinkInterface const& link, udp::endpoint const& from, std::vector<Interface> const& all
-) {
-    if (link.is_ip4) {
-        return true;
-    }
-    auto const address = from.address().to_v6();
-    if (address.scope_id() != 0) {
-        return address.scope_id() == link.index;
-    }
-    auto const ip = Ip::parse(address.to_string());
-    auto const* const interface = ip ? on_link(all, *ip) : nullptr;
-    return interface == nullptr || interface->index == link.index;
-}
-
-// Those where somebody may hear us. Where they exceed the limit, real networks have precedence over
-// tunnels, and these over the bridges of containers.
-LinkInterfaces usable_of(std::vector<Interface> interfaces, bool& has_left_out) {
-    std::erase_if(interfaces, [](Interface const& one) {
-        bool const can_multicast = one.has_multicast || one.kind == InterfaceKind::loopback;
-        return !one.is_up || !one.is_running || one.is_port || !can_multicast;
-    });
-    auto const worth = [](Interface const& one) {
-        return std::pair(reach_through(one.kind, true), one.index);
-    };
-    std::ranges::sort(interfaces, {}, worth);
-    LinkInterfaces found;
-    has_left_out = false;
-    for (auto const& interface : interfaces) {
-        bool const has_room_4 = add_family(found, interface, true);
-        bool const has_room_6 = add_family(found, interface, false);
-        has_left_out = has_left_out || !has_room_4 || !has_room_6;
-    }
-    return only_where_needed(std::move(found));
-}
-
-// --- Sockets ---
 
 template <class Option>
 Result<void> set(udp::socket& socket, int level, int name, Option const& value, char const* what) {
@@ -134,7 +45,7 @@ Result<void> set(udp::socket& socket, int level, int name, Option const& value, 
     return {};
 }
 
-Result<void> set_ip4(udp::socket& socket, LinkInterface const& interface) {
+Result<void> set_ip4(udp::socket& socket, mdns::Link const& interface) {
     ip_mreqn membership{};
     membership.imr_multiaddr.s_addr = htonl(asio::ip::make_address_v4(mdns::group_ip4).to_uint());
     membership.imr_ifindex = static_cast<int>(interface.index);
@@ -146,7 +57,7 @@ Result<void> set_ip4(udp::socket& socket, LinkInterface const& interface) {
     return set(socket, IPPROTO_IP, IP_ADD_MEMBERSHIP, membership, "IP_ADD_MEMBERSHIP");
 }
 
-Result<void> set_ip6(udp::socket& socket, LinkInterface const& interface) {
+Result<void> set_ip6(udp::socket& socket, mdns::Link const& interface) {
     ipv6_mreq membership{};
     auto const group = asio::ip::make_address_v6(mdns::group_ip6).to_bytes();
     std::ranges::copy(group, std::begin(membership.ipv6mr_multiaddr.s6_addr));
@@ -161,7 +72,7 @@ Result<void> set_ip6(udp::socket& socket, LinkInterface const& interface) {
 
 // Shares port 5353 with other programs of the machine (Avahi, other nodes).
 Result<udp::socket>
-open_socket(asio::any_io_executor const& executor, LinkInterface const& interface) {
+open_socket(asio::any_io_executor const& executor, mdns::Link const& interface) {
     auto const family = interface.is_ip4 ? udp::v4() : udp::v6();
     boost::system::error_code error;
     udp::socket socket(executor);
@@ -183,7 +94,7 @@ open_socket(asio::any_io_executor const& executor, LinkInterface const& interfac
     return socket;
 }
 
-udp::endpoint group_of(LinkInterface const& interface) {
+udp::endpoint group_of(mdns::Link const& interface) {
     if (interface.is_ip4) {
         return {asio::ip::make_address_v4(mdns::group_ip4), mdns::port};
     }
@@ -193,7 +104,7 @@ udp::endpoint group_of(LinkInterface const& interface) {
 }
 
 struct Link {
-    LinkInterface interface;
+    mdns::Link interface;
     udp::socket socket;
     bool failed = false;         // Made anew at the next scan.
     bool has_send_error = false; // Already logged.
@@ -272,10 +183,11 @@ private:
             return;
         }
         interfaces_ = *interfaces;
-        bool has_left_out = false;
-        auto usable = usable_of(interfaces_, has_left_out);
-        if (has_left_out && !std::exchange(left_out_told_, has_left_out)) {
-            log::warning("mdns", "speaks on {} interfaces only; there are more", links_max);
+        auto [usable, left_out] = mdns::choose_links(interfaces_);
+        if (left_out > 0 && !std::exchange(left_out_told_, true)) {
+            log::warning(
+                "mdns", "speaks on {} links only; {} are left out", mdns::links_max, left_out
+            );
         }
         std::erase_if(links_, [&](auto const& entry) {
             auto const& [id, link] = entry;
@@ -291,8 +203,8 @@ private:
         });
         for (auto& [id, interface] : usable) {
             std::vector<Multiaddr> addresses;
-            for (auto const& ip : interface.ips) {
-                auto const reachable = mdns::reachable_addresses(listen_, ip);
+            for (auto const& own : interface.addresses) {
+                auto const reachable = mdns::reachable_addresses(listen_, own.text);
                 addresses.insert(addresses.end(), reachable.begin(), reachable.end());
             }
             if (links_.contains(id) || open_link(self, id, interface)) {
@@ -301,7 +213,7 @@ private:
         }
     }
 
-    bool open_link(std::shared_ptr<Impl> const& self, mdns::LinkId id, LinkInterface& interface) {
+    bool open_link(std::shared_ptr<Impl> const& self, mdns::LinkId id, mdns::Link& interface) {
         auto socket = open_socket(executor_, interface);
         if (!socket) {
             // Again at each scan, so only the first time loud.
@@ -347,15 +259,16 @@ private:
     }
 
     void on_packet(mdns::LinkId id, Link const& link, BytesView packet, udp::endpoint const& from) {
-        if (!came_by(link.interface, from, interfaces_)) {
-            return;
-        }
         auto const address = from.address().to_string();
         auto const ip = Ip::parse(address);
+        auto const zone = from.address().is_v6() ? from.address().to_v6().scope_id() : 0;
+        if (!ip || !came_by(link.interface, *ip, static_cast<unsigned>(zone), interfaces_)) {
+            return;
+        }
         mdns::Source const source{
             .ip = address.substr(0, address.find('%')), // The zone is ours to say.
             .zone = link.interface.name,
-            .is_this_machine = ip && is_own(interfaces_, *ip),
+            .is_this_machine = is_own(interfaces_, *ip),
         };
         discovery_.receive(id, packet, source, now());
         deliver();
