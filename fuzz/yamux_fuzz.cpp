@@ -38,7 +38,7 @@ Heard listen(Session& session) {
 void echo(Session& session) {
     while (auto const event = session.next_event()) {
         if (auto const* data = std::get_if<DataReceived>(&*event)) {
-            session.release(data->stream, data->bytes.size());
+            session.release(data->stream, data->bytes.size(), now);
             (void)session.send(data->stream, data->bytes);
         } else if (auto const* end = std::get_if<StreamEnded>(&*event)) {
             session.close_write(end->stream);

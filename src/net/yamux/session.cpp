@@ -12,6 +12,12 @@
 namespace exo::net::yamux {
 namespace {
 
+// As rust: a window that is half read in two round trips is too small, or nearly so.
+constexpr int growth_round_trips = 2;
+
+// However near the peer is, its threads and ours have other work and answer about so late.
+constexpr Duration round_trip_min = 1ms;
+
 StreamId stream_of(Event const& event) {
     return std::visit(
         [](auto const& it) {
@@ -79,7 +85,10 @@ Result<void> Session::receive_part(BytesView& bytes, TimePoint now) {
 
 void Session::take_body(BytesView part) {
     body_missing_ -= static_cast<std::uint32_t>(part.size());
-    if (body_stream_ && streams_.contains(*body_stream_)) {
+    auto const found = body_stream_ ? streams_.find(*body_stream_) : streams_.end();
+    if (found != streams_.end() && found->second.abandoned) {
+        refuse_data(found);
+    } else if (found != streams_.end()) {
         events_.emplace_back(DataReceived{*body_stream_, {part.begin(), part.end()}});
     }
     if (body_missing_ == 0) {
@@ -94,7 +103,7 @@ Result<void> Session::on_header(Header const& header, TimePoint now) {
     switch (header.type) {
     case FrameType::data:
     case FrameType::window_update:
-        return on_stream_frame(header);
+        return on_stream_frame(header, now);
     case FrameType::ping:
         return on_ping(header, now);
     case FrameType::go_away:
@@ -106,13 +115,15 @@ Result<void> Session::on_header(Header const& header, TimePoint now) {
     return {}; // parse_header() lets no other type through.
 }
 
-Result<void> Session::on_stream_frame(Header const& header) {
+Result<void> Session::on_stream_frame(Header const& header, TimePoint now) {
     // What no stream takes is skipped without being stored, but it still had to fit a window.
     bool const is_data = header.type == FrameType::data;
-    if (is_data && header.length > window_bytes) {
+    if (is_data && header.length > largest_window_) {
         return fail(
             Errc::protocol,
-            fmt::format("yamux: a frame of {} bytes; {} is the window", header.length, window_bytes)
+            fmt::format(
+                "yamux: a frame of {} bytes; {} is the window", header.length, largest_window_
+            )
         );
     }
     body_missing_ = is_data ? header.length : 0;
@@ -120,7 +131,7 @@ Result<void> Session::on_stream_frame(Header const& header) {
         return fail(Errc::protocol, "yamux: data or credit for the stream 0");
     }
     if (header.has(flag::syn)) {
-        EXO_TRY(on_syn(header));
+        EXO_TRY(on_syn(header, now));
     }
     auto const stream = streams_.find(StreamId(header.stream));
     if (stream == streams_.end()) {
@@ -138,7 +149,7 @@ Result<void> Session::on_stream_frame(Header const& header) {
     return is_data ? on_data(stream, header) : on_window_update(stream, header);
 }
 
-Result<void> Session::on_syn(Header const& header) {
+Result<void> Session::on_syn(Header const& header, TimePoint now) {
     StreamId const id(header.stream);
     if (is_ours(header.stream)) {
         return fail(
@@ -154,11 +165,11 @@ Result<void> Session::on_syn(Header const& header) {
     if (header.has(flag::rst)) {
         return {};
     }
-    if (left_ || streams_.size() >= limits_.streams_max) {
+    if (left_ || !has_room()) {
         push({.type = FrameType::data, .flags = flag::rst, .stream = header.stream});
         return {};
     }
-    streams_[id] = {.send_window = window_bytes, .receive_window = window_bytes};
+    streams_[id].credited = now;
     // At once and alone: rust opens at most 256 streams ahead of our acknowledgements.
     push({.type = FrameType::window_update, .flags = flag::ack, .stream = header.stream});
     events_.emplace_back(StreamOpened{id});
@@ -178,9 +189,8 @@ Result<void> Session::on_data(Streams::iterator stream, Header const& header) {
             )
         );
     }
-    if (state.read_ended && header.length > 0) {
-        push({.type = FrameType::data, .flags = flag::rst, .stream = header.stream});
-        on_reset(stream); // Data behind the end: this stream cannot be trusted, the others can.
+    if ((state.read_ended || state.abandoned) && header.length > 0) {
+        refuse_data(stream);
         return {};
     }
     state.receive_window -= header.length;
@@ -221,15 +231,25 @@ Result<void> Session::on_ping(Header const& header, TimePoint now) {
             Errc::protocol, fmt::format("yamux: answer to ping {}, not sent", header.length)
         );
     }
-    round_trip_ = now - ping_->sent;
+    auto const round_trip = now - ping_->sent;
+    round_trip_ = std::min(round_trip_.value_or(round_trip), round_trip);
     ping_.reset();
     return {};
 }
 
+// Behind the end (this stream cannot be trusted, the others can), or nobody reads it.
+void Session::refuse_data(Streams::iterator stream) {
+    push({.type = FrameType::data, .flags = flag::rst, .stream = stream->first.value()});
+    on_reset(stream);
+}
+
 void Session::on_reset(Streams::iterator stream) {
     auto const id = stream->first;
+    bool const is_heard = !stream->second.abandoned;
     erase(stream);
-    events_.emplace_back(StreamEnded{id, true});
+    if (is_heard) {
+        events_.emplace_back(StreamEnded{id, true});
+    }
 }
 
 void Session::on_fin(StreamId id) {
@@ -237,7 +257,9 @@ void Session::on_fin(StreamId id) {
     if (stream == streams_.end() || std::exchange(stream->second.read_ended, true)) {
         return;
     }
-    events_.emplace_back(StreamEnded{id, false});
+    if (!stream->second.abandoned) {
+        events_.emplace_back(StreamEnded{id, false});
+    }
     forget_if_ended(stream);
 }
 
@@ -263,7 +285,7 @@ Result<StreamId> Session::open_stream() {
             fmt::format("yamux: the peer has not acknowledged {} streams yet", unacknowledged_)
         );
     }
-    if (streams_.size() >= limits_.streams_max) {
+    if (!has_room()) {
         return Error(
             Errc::limit, fmt::format("yamux: {} streams are open already", streams_.size())
         );
@@ -271,7 +293,7 @@ Result<StreamId> Session::open_stream() {
     auto const number = static_cast<std::uint32_t>(next_id_);
     next_id_ += 2;
     ++unacknowledged_;
-    streams_[StreamId(number)] = {.send_window = window_bytes, .receive_window = window_bytes};
+    streams_[StreamId(number)] = {};
     push({.type = FrameType::window_update, .flags = flag::syn, .stream = number});
     return StreamId(number);
 }
@@ -301,20 +323,47 @@ std::size_t Session::send(StreamId id, BytesView bytes) {
     return taken;
 }
 
-void Session::release(StreamId id, std::size_t bytes_count) {
+void Session::release(StreamId id, std::size_t bytes_count, TimePoint now) {
     auto const found = streams_.find(id);
     if (found == streams_.end()) {
         return;
     }
     auto& stream = found->second;
-    EXO_ASSERT(bytes_count <= window_bytes - stream.receive_window - stream.released_bytes);
+    EXO_ASSERT(bytes_count <= stream.unread_bytes());
     stream.released_bytes += static_cast<std::uint32_t>(bytes_count);
-    if (stream.read_ended || stream.released_bytes < window_bytes / 2) {
+    if (stream.read_ended) {
+        forget_if_ended(found);
+        return;
+    }
+    if (stream.released_bytes < stream.window / 2) {
         return; // Half a window at a time, as rust and go do: few frames, and no stall.
     }
-    auto const credit = std::exchange(stream.released_bytes, 0U);
+    auto const grown = growth(stream, now);
+    auto const credit = std::exchange(stream.released_bytes, 0U) + grown;
+    stream.window += grown;
     stream.receive_window += credit;
+    stream.credited = now;
+    grown_bytes_ += grown;
+    largest_window_ = std::max(largest_window_, stream.window);
     push({.type = FrameType::window_update, .stream = id.value(), .length = credit});
+}
+
+// What the measured bandwidth wants on top of a window of which half has just been read.
+std::uint32_t Session::growth(Stream const& stream, TimePoint now) const {
+    if (!round_trip_ || !stream.credited) {
+        return 0;
+    }
+    if (now - *stream.credited > growth_round_trips * std::max(*round_trip_, round_trip_min)) {
+        return 0;
+    }
+    auto const left = [](std::uint32_t limit, std::uint32_t used) {
+        return limit > used ? limit - used : 0;
+    };
+    return std::min(
+        {stream.window,
+         left(limits_.window_bytes_max, stream.window),
+         left(limits_.growth_bytes_max, grown_bytes_)}
+    );
 }
 
 void Session::close_write(StreamId id) {
@@ -326,6 +375,19 @@ void Session::close_write(StreamId id) {
         std::erase(waiting_, id);
     }
     push({.type = FrameType::data, .flags = flag::fin, .stream = id.value()});
+    forget_if_ended(found);
+}
+
+void Session::abandon(StreamId id) {
+    std::erase_if(events_, [&](Event const& event) { return stream_of(event) == id; });
+    auto const found = streams_.find(id);
+    if (found == streams_.end()) {
+        return;
+    }
+    auto& stream = found->second;
+    EXO_ASSERT(stream.write_ended);
+    stream.abandoned = true;
+    stream.released_bytes += stream.unread_bytes();
     forget_if_ended(found);
 }
 
@@ -392,9 +454,24 @@ void Session::push_ping(TimePoint now) {
 }
 
 void Session::forget_if_ended(Streams::iterator stream) {
-    if (stream->second.read_ended && stream->second.write_ended) {
+    auto const& state = stream->second;
+    if (state.read_ended && state.write_ended && state.unread_bytes() == 0) {
         erase(stream);
     }
+}
+
+// At the limit a stream that was abandoned here makes room: its peer had time to end it.
+bool Session::has_room() {
+    if (streams_.size() < limits_.streams_max) {
+        return true;
+    }
+    auto const abandoned =
+        std::ranges::find_if(streams_, [](auto const& entry) { return entry.second.abandoned; });
+    if (abandoned == streams_.end()) {
+        return false;
+    }
+    reset(abandoned->first);
+    return true;
 }
 
 void Session::erase(Streams::iterator stream) {
@@ -406,6 +483,7 @@ void Session::erase(Streams::iterator stream) {
     if (state.waiting) {
         std::erase(waiting_, id);
     }
+    grown_bytes_ -= state.window - initial_window_bytes;
     streams_.erase(stream);
 }
 
@@ -421,6 +499,14 @@ Error Session::fail(Errc code, std::string text) {
     go_away(code == Errc::protocol ? go_away_protocol_error : go_away_internal_error);
     failed_.emplace(code, std::move(text));
     return *failed_;
+}
+
+std::uint64_t Session::unread_bytes() const {
+    std::uint64_t sum = 0;
+    for (auto const& [id, stream] : streams_) {
+        sum += stream.unread_bytes();
+    }
+    return sum;
 }
 
 bool Session::is_ours(std::uint32_t id) const {

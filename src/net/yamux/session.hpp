@@ -7,9 +7,14 @@
 // on_time() it takes all events; after each call of anything it takes the output when there is
 // some. Not thread-safe: it lives on the network thread.
 //
-// Invariants: a stream is known exactly until both directions have ended or one side reset it;
-// unsent output never exceeds Limits::output_bytes_max + Limits::control_bytes_max by more than one
-// call's frames; no sum of windows can overflow (64-bit arithmetic, checked against 32 bits).
+// Back-pressure: the peer gets new credit only for what the application has read. A receive window
+// starts at 256 KiB and doubles whenever half of it was read within two round trips, for then it is
+// the window that holds the peer up; Limits bound each window and their sum.
+//
+// Invariants: a stream is known exactly until both directions have ended and all its bytes were
+// read, or one side reset it; so the peer can make us hold Limits::unread_bytes_max() and no more.
+// Unsent output never exceeds Limits::output_bytes_max + Limits::control_bytes_max by more than one
+// call's frames. No sum of windows can overflow (64-bit arithmetic, checked against 32 bits).
 #pragma once
 
 #include "base/bytes.hpp"
@@ -17,6 +22,7 @@
 #include "base/strong.hpp"
 #include "base/time.hpp"
 #include "net/yamux/frame.hpp"
+#include "net/yamux/limits.hpp"
 
 #include <array>
 #include <cstdint>
@@ -72,29 +78,6 @@ constexpr std::uint32_t go_away_normal = 0;
 constexpr std::uint32_t go_away_protocol_error = 1;
 constexpr std::uint32_t go_away_internal_error = 2;
 
-// Credit of each new stream, fixed by the protocol, and all that we ever grant. Not tuned by the
-// round trip: 256 KiB fill 2 Gbit/s at 1 ms, and rank data does not go through here.
-constexpr std::uint32_t window_bytes = 256 * 1024;
-
-struct Limits {
-    // Streams alive at once, of both sides; rust's own limit. A further one of the peer is reset.
-    std::size_t streams_max = 512;
-    // Own streams without an ACK: rust stalls at so many, so a peer may rely on it.
-    std::size_t unacknowledged_max = 256;
-    // Body of a data frame that we send; rust's own limit, and small enough to share a link fairly.
-    std::size_t frame_bytes_max = 16 * 1024;
-    // Data of all streams that waits for take_output(); send() takes no more.
-    std::size_t output_bytes_max = 256 * 1024;
-    // The share of it that one stream may fill between two take_output(), so that none starves.
-    std::size_t output_share_max = 64 * 1024;
-    // Answers and credit on top of that: a peer that makes us answer and does not read is cut off.
-    std::size_t control_bytes_max = 64 * 1024;
-    Duration ping_interval = 10s;
-    // An unanswered ping means that the peer or the link is dead. Generous: the answer may queue
-    // behind a full buffer on a slow link.
-    Duration ping_timeout = 30s;
-};
-
 class Session {
 public:
     // The first ping goes out at once, as rust's does.
@@ -117,10 +100,15 @@ public:
 
     // The application is done with `bytes_count` of the bytes received: the peer may send as many
     // again. Nothing happens for a stream that is gone.
-    void release(StreamId stream, std::size_t bytes_count);
+    void release(StreamId stream, std::size_t bytes_count, TimePoint now);
 
     // We send no more. The stream lives on until the peer has ended its side too.
     void close_write(StreamId stream);
+
+    // Nobody reads it any more either, nor what has come already: no further event of this stream
+    // follows. It lives on for what we have sent; data that still comes resets it.
+    // REQUIRES: close_write(), if the stream is known.
+    void abandon(StreamId stream);
 
     // Both directions end now; no further event of this stream follows.
     void reset(StreamId stream);
@@ -139,24 +127,36 @@ public:
     // Sends the keep-alive ping. Error: timed_out, when the last one was never answered.
     [[nodiscard]] Result<void> on_time(TimePoint now);
 
-    // Known and not ended in both directions.
+    // Known: not ended in both directions, or not read to the end.
     [[nodiscard]] bool is_alive(StreamId stream) const { return streams_.contains(stream); }
 
     [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
 
-    // Of the last answered ping.
+    // The shortest of the answered pings: the others waited behind data.
     [[nodiscard]] std::optional<Duration> round_trip() const { return round_trip_; }
 
+    // Given to the application and not released yet. Never over Limits::unread_bytes_max().
+    [[nodiscard]] std::uint64_t unread_bytes() const;
+
 private:
+    // window == receive_window + released_bytes + what the application has not read.
     struct Stream {
-        std::uint64_t send_window = 0;    // What the peer lets us send.
-        std::uint32_t receive_window = 0; // What we let the peer send.
+        std::uint64_t send_window = initial_window_bytes;    // What the peer lets us send.
+        std::uint32_t window = initial_window_bytes;         // Credit and unread bytes, at most.
+        std::uint32_t receive_window = initial_window_bytes; // What we let the peer send.
         std::uint32_t released_bytes = 0; // Read by the application, not yet given back.
-        std::size_t queued_bytes = 0;     // Of output_, since the last take_output().
-        bool acknowledged = false;        // Ours only: the peer's are at once.
+        std::optional<TimePoint>
+            credited;                 // When the peer last got credit, its SYN being the first.
+        std::size_t queued_bytes = 0; // Of output_, since the last take_output().
+        bool acknowledged = false;    // Ours only: the peer's are at once.
         bool read_ended = false;
         bool write_ended = false;
+        bool abandoned = false;
         bool waiting = false; // In waiting_: the application wants to send more.
+
+        [[nodiscard]] std::uint32_t unread_bytes() const {
+            return window - receive_window - released_bytes;
+        }
     };
 
     using Streams = std::map<StreamId, Stream>;
@@ -169,13 +169,16 @@ private:
     Result<void> receive_part(BytesView& bytes, TimePoint now);
     void take_body(BytesView part);
     Result<void> on_header(Header const& header, TimePoint now);
-    Result<void> on_stream_frame(Header const& header);
-    Result<void> on_syn(Header const& header);
+    Result<void> on_stream_frame(Header const& header, TimePoint now);
+    Result<void> on_syn(Header const& header, TimePoint now);
     Result<void> on_data(Streams::iterator stream, Header const& header);
     Result<void> on_window_update(Streams::iterator stream, Header const& header);
     Result<void> on_ping(Header const& header, TimePoint now);
+    void refuse_data(Streams::iterator stream);
     void on_reset(Streams::iterator stream);
     void on_fin(StreamId id);
+    [[nodiscard]] std::uint32_t growth(Stream const& stream, TimePoint now) const;
+    [[nodiscard]] bool has_room();
     void push(Header const& header);
     void push_ping(TimePoint now);
     void forget_if_ended(Streams::iterator stream);
@@ -193,6 +196,8 @@ private:
     std::deque<StreamId> waiting_; // In the order in which they last sent: the first is next.
     std::size_t unacknowledged_ = 0;
     std::uint64_t next_id_;
+    std::uint32_t grown_bytes_ = 0;                       // Of all windows, beyond the initial.
+    std::uint32_t largest_window_ = initial_window_bytes; // Ever, so of ended streams too.
     std::array<std::uint8_t, header_bytes> header_{};
     std::size_t header_filled_ = 0;
     // The body of a data frame that is not complete yet. No stream: it is skipped.

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Golden bytes: frames recorded of rust and js (specs/libp2p.md 13), a transcript in every cut, and
-// two sessions that talk to each other over a connection that cuts at random.
+// Golden bytes: frames and whole sessions recorded of rust, js and go (specs/libp2p.md 13), a
+// transcript in every cut, and two sessions that talk over a connection that cuts at random.
 #include "base/random.hpp"
 #include "yamux_fixture.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 namespace exo::net::yamux {
@@ -128,6 +131,94 @@ TEST(YamuxSession, a_cut_at_each_single_place_changes_nothing) {
     }
 }
 
+// What one peer sent in a recorded session (testdata/libp2p/wire.json), and what it means.
+struct Recorded {
+    Side listening_as = Side::listener; // Who hears it.
+    Bytes bytes;
+    std::map<StreamId, Bytes> data;
+    std::vector<std::uint32_t> pings; // The questions.
+};
+
+// The other side of the recorded connection was not us: answers to its pings and what belongs to
+// the streams that it opened mean nothing to our session.
+Recorded recorded(nlohmann::json const& frames, std::string const& direction) {
+    Recorded result;
+    for (auto const& one : frames) {
+        if (one.at("dir") != direction) {
+            continue;
+        }
+        auto const bytes = hex(one.at("hex").get<std::string>());
+        auto const header = parse_header(BytesView(bytes).first(header_bytes)).value();
+        if (header.type == FrameType::ping && header.has(flag::ack)) {
+            continue;
+        }
+        if (header.type == FrameType::ping) {
+            result.pings.push_back(header.length);
+        }
+        if (header.has(flag::syn) && header.stream != 0) {
+            result.listening_as = header.stream % 2 == 1 ? Side::listener : Side::dialer;
+            result.data[StreamId(header.stream)];
+        }
+        if (header.type == FrameType::data && result.data.contains(StreamId(header.stream))) {
+            append(result.data[StreamId(header.stream)], BytesView(bytes).subspan(header_bytes));
+        }
+        append(result.bytes, bytes);
+    }
+    return result;
+}
+
+Bytes answers_of(Bytes const& output) {
+    Bytes answers;
+    for (std::size_t at = 0; at < output.size(); at += header_bytes) {
+        auto const one = BytesView(output).subspan(at, header_bytes);
+        if (parse_header(one).value().type == FrameType::ping) {
+            append(answers, one);
+        }
+    }
+    return answers;
+}
+
+void expect_understood(Recorded const& from, std::size_t size, std::string const& name) {
+    auto session = quiet_session(from.listening_as);
+    std::map<StreamId, Bytes> data;
+    for (std::size_t at = 0; at < from.bytes.size(); at += size) {
+        auto const rest = BytesView(from.bytes).subspan(at);
+        ASSERT_TRUE(session.receive(rest.first(std::min(size, rest.size())), start)) << name;
+        while (auto const event = session.next_event()) {
+            if (auto const* opened = std::get_if<StreamOpened>(&*event)) {
+                data[opened->stream];
+            } else if (auto const* received = std::get_if<DataReceived>(&*event)) {
+                append(data[received->stream], received->bytes);
+                session.release(received->stream, received->bytes.size(), start);
+            }
+        }
+    }
+    EXPECT_EQ(data, from.data) << name << " in pieces of " << size;
+    Bytes pongs;
+    for (auto const value : from.pings) {
+        append(pongs, frame(FrameType::ping, flag::ack, 0, value));
+    }
+    EXPECT_EQ(answers_of(session.take_output()), pongs) << name;
+}
+
+TEST(YamuxSession, recorded_sessions_of_rust_js_and_go_are_understood_in_any_cut) {
+    std::ifstream file(EXO_SOURCE_DIR "/testdata/libp2p/wire.json");
+    auto const sessions = nlohmann::json::parse(file).at("sessions");
+    EXPECT_EQ(sessions.size(), 5U);
+    for (auto const& [name, session] : sessions.items()) {
+        if (name == "rust-hub-idontwant") {
+            continue; // Frames of several connections.
+        }
+        for (auto const* const direction : {"in", "out"}) {
+            auto const from = recorded(session.at("yamux_frames"), direction);
+            EXPECT_FALSE(from.data.empty()) << name;
+            for (std::size_t const size : {1UL, 7UL, 11UL, 12UL, 13UL, 100UL, from.bytes.size()}) {
+                expect_understood(from, size, name + " " + direction);
+            }
+        }
+    }
+}
+
 // One end of a connection as a driver would run it: sends its plan as windows allow, reads all.
 struct End {
     Session session;
@@ -150,7 +241,7 @@ struct End {
         while (auto event = session.next_event()) {
             if (auto* const data = std::get_if<DataReceived>(&*event)) {
                 append(received[data->stream], data->bytes);
-                session.release(data->stream, data->bytes.size());
+                session.release(data->stream, data->bytes.size(), start);
             } else if (auto* const end = std::get_if<StreamEnded>(&*event)) {
                 EXPECT_FALSE(end->reset);
                 ended[end->stream] = true;

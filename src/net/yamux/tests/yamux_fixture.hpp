@@ -65,4 +65,33 @@ inline Session quiet_session(Side side, Limits limits = {}) {
     return session;
 }
 
+inline auto const our_ping_answered = frame(FrameType::ping, flag::ack, 0, 1);
+
+// A session and one stream that the peer has opened, with nothing waiting.
+struct Accepted {
+    Session session;
+    StreamId stream{1};
+
+    explicit Accepted(Limits limits = {})
+        : session(quiet_session(Side::listener, limits)) {
+        EXPECT_TRUE(session.receive(frame(FrameType::window_update, flag::syn, 1, 0), start));
+        EXPECT_EQ(events_of(session), std::vector<Event>{StreamOpened{stream}});
+        EXPECT_EQ(session.take_output(), frame(FrameType::window_update, flag::ack, 1, 0));
+    }
+};
+
+// The session ends with an error and tells the peer which kind.
+inline void expect_fatal(Session& session, BytesView bytes, Errc code, std::uint32_t go_away_code) {
+    auto const result = session.receive(bytes, start);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code(), code) << result.error().text();
+    auto const output = session.take_output();
+    auto const last = frame(FrameType::go_away, 0, 0, go_away_code);
+    ASSERT_GE(output.size(), last.size());
+    EXPECT_TRUE(std::equal(last.begin(), last.end(), output.end() - header_bytes));
+    EXPECT_EQ(session.receive(our_ping_answered, start).error(), result.error());
+    EXPECT_FALSE(session.open_stream());
+    EXPECT_EQ(session.deadline(), TimePoint::max());
+}
+
 } // namespace exo::net::yamux
