@@ -28,6 +28,11 @@ constexpr auto as_value = asio::as_tuple(asio::use_awaitable);
     return std::chrono::steady_clock::now();
 }
 
+// For texts: "within {} s".
+[[nodiscard]] inline double seconds_of(Duration duration) {
+    return std::chrono::duration<double>(duration).count();
+}
+
 // Wakes coroutines that wait for something to change. Nothing runs between a check of that
 // something and wait(), so no wake-up is lost:
 //

@@ -127,9 +127,11 @@ Result<Bytes> Channel::negotiate(Negotiator& negotiator, BytesView bytes) {
 
 void Channel::send(BytesView plain) {
     EXO_ASSERT(transport_.has_value());
-    Bytes encrypted;
-    transport_->encrypt(plain, encrypted);
-    push_raw(std::move(encrypted));
+    auto const begin = output_.size();
+    transport_->encrypt(plain, output_);
+    if (pnet_) {
+        pnet_->encrypt(std::span(output_).subspan(begin));
+    }
 }
 
 void Channel::push_handshake_output() {

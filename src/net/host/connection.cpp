@@ -10,7 +10,8 @@
 namespace exo::net {
 namespace {
 
-constexpr std::size_t read_bytes = 64 * 1024;
+// Two Noise messages of the largest size: what a fast peer has ready, in one system call.
+constexpr std::size_t read_bytes = 128 * 1024;
 
 ConnectionInfo info_of(Channel const& channel, Upgraded const& upgraded) {
     return {
@@ -22,13 +23,14 @@ ConnectionInfo info_of(Channel const& channel, Upgraded const& upgraded) {
 
 } // namespace
 
-Connection::Connection(Upgraded upgraded, OnStream on_stream)
+Connection::Connection(Upgraded upgraded, HostLimits const& limits, OnStream on_stream)
     : executor_(upgraded.socket.get_executor())
     , socket_(std::move(upgraded.socket))
     , channel_(std::move(upgraded.channel))
     , info_(info_of(*channel_, upgraded))
+    , limits_(limits)
     , on_stream_(std::move(on_stream))
-    , session_(info_.outbound ? yamux::Side::dialer : yamux::Side::listener, now())
+    , session_(info_.outbound ? yamux::Side::dialer : yamux::Side::listener, now(), limits_.mux)
     , wake_(executor_)
     , closing_began_(executor_) {}
 
@@ -164,7 +166,9 @@ void Connection::take_events() {
 }
 
 void Connection::on_event(yamux::StreamOpened const& event) {
-    if (closing_ || !on_stream_) {
+    // A peer that opens and resets streams is faster than the coroutines that serve them.
+    bool const is_flooded = live_streams_ >= limits_.mux.streams_max;
+    if (closing_ || !on_stream_ || is_flooded) {
         session_.reset(event.stream);
         return;
     }
@@ -177,13 +181,7 @@ void Connection::on_event(yamux::DataReceived& event) {
         return; // It crossed with our reset.
     }
     auto const state = found->second;
-    if (state->abandoned) {
-        // Nobody will read this: tell the peer, so that it does not wait.
-        session_.reset(event.stream);
-        streams_.erase(found);
-        return;
-    }
-    state->received.push_back(std::move(event.bytes));
+    state->received.push(std::move(event.bytes));
     state->readable.notify();
 }
 
@@ -196,13 +194,12 @@ void Connection::on_event(yamux::StreamEnded const& event) {
     if (event.reset) {
         state->broken = Error(Errc::cancelled, "the peer has reset the stream");
         state->received.clear();
-        state->front_read = 0;
     } else {
         state->ended = true;
     }
     state->readable.notify();
     state->writable.notify();
-    if (event.reset || state->abandoned) {
+    if (event.reset) {
         streams_.erase(found);
     }
 }
@@ -243,7 +240,7 @@ std::size_t Connection::send(yamux::StreamId id, BytesView bytes) {
 }
 
 void Connection::release(yamux::StreamId id, std::size_t bytes_count) {
-    session_.release(id, bytes_count);
+    session_.release(id, bytes_count, now());
     wake_writer();
 }
 
@@ -258,12 +255,10 @@ void Connection::reset(yamux::StreamId id) {
     wake_writer();
 }
 
-void Connection::drop(yamux::StreamId id, StreamState& state) {
-    if (state.ended || !streams_.contains(id)) {
-        streams_.erase(id);
-    } else {
-        state.abandoned = true;
-    }
+void Connection::abandon(yamux::StreamId id) {
+    session_.abandon(id);
+    streams_.erase(id);
+    wake_writer();
 }
 
 void Connection::wake_writer() {

@@ -23,7 +23,7 @@ public:
     // How long a connection that we close may take to write what it has.
     static constexpr Duration linger = 300ms;
 
-    Connection(Upgraded upgraded, OnStream on_stream);
+    Connection(Upgraded upgraded, HostLimits const& limits, OnStream on_stream);
     Connection(Connection const&) = delete;
     Connection& operator=(Connection const&) = delete;
 
@@ -49,6 +49,8 @@ public:
 
     [[nodiscard]] std::size_t direct_streams() const { return direct_streams_; }
 
+    [[nodiscard]] HostLimits const& limits() const { return limits_; }
+
 private:
     friend class MuxStream;
 
@@ -71,13 +73,14 @@ private:
     void release(yamux::StreamId id, std::size_t bytes_count);
     void close_write(yamux::StreamId id);
     void reset(yamux::StreamId id);
-    void drop(yamux::StreamId id, StreamState& state);
+    void abandon(yamux::StreamId id);
     void wake_writer();
 
     asio::any_io_executor executor_;
     Socket socket_;
     std::unique_ptr<Channel> channel_;
     ConnectionInfo info_;
+    HostLimits limits_;
     OnStream on_stream_;
     yamux::Session session_;
     std::map<yamux::StreamId, std::shared_ptr<StreamState>> streams_;
@@ -88,6 +91,7 @@ private:
     bool given_up_ = false;
     bool ended_ = false;
     std::size_t direct_streams_ = 0;
+    std::size_t live_streams_ = 0; // MuxStreams that exist, also of streams that are gone.
 };
 
 } // namespace exo::net

@@ -43,7 +43,7 @@ Host::Impl::Impl(asio::any_io_executor executor, HostOptions options, HostCallba
     : executor_(std::move(executor))
     , options_(std::move(options))
     , callbacks_(std::move(callbacks))
-    , transport_(executor_, options_.identity, options_.psk)
+    , transport_(executor_, options_.identity, options_.psk, options_.limits)
     , interface_watcher_(executor_)
     , book_(id(), Random(random_u64()), DialBook::Limits{.pause_max = options_.redial_interval})
     , book_changed_(executor_)
@@ -59,6 +59,7 @@ Host::Impl::Impl(asio::any_io_executor executor, HostOptions options, HostCallba
               [this](asio::awaitable<void> work) { spawn(std::move(work)); }, peers_, callbacks_
           )
       )
+    , pending_(options_.limits.pending_max, options_.limits.pending_per_ip_max)
     , tasks_(executor_) {}
 
 void Host::Impl::spawn(asio::awaitable<void> work) {

@@ -12,6 +12,7 @@
 #include "net/crypto/identity.hpp"
 #include "net/crypto/psk.hpp"
 #include "net/diagnosis/facts.hpp"
+#include "net/host/limits.hpp"
 #include "net/wire/multiaddr.hpp"
 #include "net/wire/peer_id.hpp"
 
@@ -66,11 +67,13 @@ struct HostOptions {
     std::string agent_version;       // For identify.
     bool mdns = true;
     Duration redial_interval = 5s; // At most, to the peers that we hope for.
+    HostLimits limits;
 };
 
 // What has been seen, for people and tests.
 struct HostCounters {
     std::uint64_t handshakes_failed = 0; // Wrong PSK, garbage, time-outs.
+    std::uint64_t pending_evicted = 0;   // Strangers whose place a newcomer took.
     std::uint64_t messages_rejected = 0; // Gossip that was malformed or badly signed.
     std::uint64_t streams_refused = 0;
 };

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How connections of the Host come and go.
+#include "base/assert.hpp"
 #include "base/log.hpp"
 #include "net/host/host_impl.hpp"
 #include "net/host/ping_driver.hpp"
 
+#include <boost/asio/ip/network_v6.hpp>
 #include <fmt/format.h>
 
 namespace exo::net {
@@ -29,6 +31,15 @@ private:
     std::function<void()> action_;
 };
 
+// What counts as one stranger: who has an IPv6 address has 2^64 of them.
+std::string source_of(asio::ip::address const& ip) {
+    if (ip.is_v4()) {
+        return ip.to_string();
+    }
+    constexpr int network_bits = 64;
+    return asio::ip::network_v6(ip.to_v6(), network_bits).canonical().to_string();
+}
+
 } // namespace
 
 asio::awaitable<void> Host::Impl::accept_all(asio::ip::tcp::acceptor& acceptor) {
@@ -40,40 +51,56 @@ asio::awaitable<void> Host::Impl::accept_all(asio::ip::tcp::acceptor& acceptor) 
             continue;
         }
         auto const endpoint = socket.remote_endpoint(error);
-        auto const ip = endpoint.address().to_string();
-        if (error || !has_room_for(ip)) {
-            log::debug("net", "refused a connection of {}: too many at once", ip);
+        if (error || stopping_ || peers_.connection_count() >= options_.limits.connections_max) {
+            log::debug("net", "refused {}: too many connections", endpoint.address().to_string());
             continue; // Closes it.
         }
-        spawn(welcome(std::move(socket), ip));
+        spawn(welcome(std::move(socket), endpoint.address()));
     }
 }
 
-bool Host::Impl::has_room_for(std::string const& ip) const {
-    auto const found = pending_.find(ip);
-    return !stopping_ && pending_count_ < pending_max &&
-           (found == pending_.end() || found->second < pending_per_ip_max) &&
-           peers_.connection_count() + pending_count_ < connections_max;
-}
-
-asio::awaitable<void> Host::Impl::welcome(Socket socket, std::string ip) {
-    ++pending_[ip];
-    ++pending_count_;
-    AtExit const no_longer_pending([this, ip] {
-        --pending_count_;
-        if (--pending_[ip] == 0) {
-            pending_.erase(ip);
-        }
+asio::awaitable<void> Host::Impl::welcome(Socket socket, asio::ip::address ip) {
+    using namespace asio::experimental::awaitable_operators;
+    Visitor visitor(executor_);
+    auto const admitted = pending_.admit(source_of(ip));
+    visitors_.emplace(admitted.ticket, &visitor);
+    AtExit const no_longer_pending([this, ticket = admitted.ticket] {
+        pending_.remove(ticket);
+        visitors_.erase(ticket);
     });
-    auto upgraded =
-        co_await transport_.upgrade(std::move(socket), Direction::inbound, std::nullopt);
+    if (admitted.evicted) {
+        show_out(*admitted.evicted);
+    }
+    auto first = co_await (
+        transport_.upgrade(std::move(socket), Direction::inbound, std::nullopt) ||
+        until_shown_out(visitor)
+    );
+    if (first.index() != 0) {
+        ++counters_.pending_evicted;
+        log::debug("net", "{} has not said who it is, and another is waiting", ip.to_string());
+        co_return;
+    }
+    auto upgraded = std::get<0>(std::move(first));
     if (!upgraded) {
         ++counters_.handshakes_failed;
-        refusals_.add(ip, upgraded.error().text(), now());
-        log::debug("net", "refused {}: {}", ip, upgraded.error().text());
+        refusals_.add(ip.to_string(), upgraded.error().text(), now());
+        log::debug("net", "refused {}: {}", ip.to_string(), upgraded.error().text());
         co_return;
     }
     adopt(std::move(*upgraded));
+}
+
+asio::awaitable<void> Host::Impl::until_shown_out(Visitor& visitor) {
+    while (!visitor.must_leave) {
+        co_await visitor.leave.wait();
+    }
+}
+
+void Host::Impl::show_out(PendingUpgrades::Ticket ticket) {
+    auto const found = visitors_.find(ticket);
+    EXO_ASSERT(found != visitors_.end());
+    found->second->must_leave = true;
+    found->second->leave.notify();
 }
 
 void Host::Impl::adopt(Upgraded upgraded) {
@@ -81,13 +108,14 @@ void Host::Impl::adopt(Upgraded upgraded) {
         ++own_arrivals_;
         return; // Closes it.
     }
-    if (stopping_ || peers_.connection_count() >= connections_max) {
+    if (stopping_ || peers_.connection_count() >= options_.limits.connections_max) {
         return;
     }
     boost::system::error_code error;
     auto const local_ip = upgraded.socket.local_endpoint(error).address().to_string();
     auto on_stream = [this](std::unique_ptr<MuxStream> stream) { spawn(serve(std::move(stream))); };
-    auto const connection = std::make_shared<Connection>(std::move(upgraded), std::move(on_stream));
+    auto const connection =
+        std::make_shared<Connection>(std::move(upgraded), options_.limits, std::move(on_stream));
     spawn(run_connection(connection, local_ip));
 }
 

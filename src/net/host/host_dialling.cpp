@@ -24,7 +24,7 @@ constexpr Duration full_wait = 1s;
 
 asio::awaitable<void> Host::Impl::dial_all() {
     while (true) {
-        bool const is_full = peers_.connection_count() >= connections_max;
+        bool const is_full = peers_.connection_count() >= options_.limits.connections_max;
         if (!is_full) {
             for (auto const& dial : book_.take_due(now())) {
                 spawn(dial_one(dial));

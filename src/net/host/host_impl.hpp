@@ -15,6 +15,7 @@
 #include "net/host/listeners.hpp"
 #include "net/host/mdns_socket.hpp"
 #include "net/host/peer_table.hpp"
+#include "net/host/pending_upgrades.hpp"
 #include "net/host/pubsub.hpp"
 #include "net/host/refusals.hpp"
 #include "net/host/task_group.hpp"
@@ -57,18 +58,22 @@ public:
     [[nodiscard]] NetworkFacts facts() const;
 
 private:
-    // Strangers at our door, not upgraded yet: all together, and from one address.
-    static constexpr std::size_t pending_max = 64;
-    static constexpr std::size_t pending_per_ip_max = 16;
-    // rust's default is unlimited; a cluster has tens of nodes.
-    static constexpr std::size_t connections_max = 128;
+    // One inbound connection on its way to being upgraded.
+    struct Visitor {
+        explicit Visitor(asio::any_io_executor const& executor)
+            : leave(executor) {}
+
+        Signal leave;
+        bool must_leave = false;
+    };
 
     void spawn(asio::awaitable<void> work);
 
     // host_connections.cpp
     asio::awaitable<void> accept_all(asio::ip::tcp::acceptor& acceptor);
-    asio::awaitable<void> welcome(Socket socket, std::string ip);
-    [[nodiscard]] bool has_room_for(std::string const& ip) const;
+    asio::awaitable<void> welcome(Socket socket, asio::ip::address ip);
+    static asio::awaitable<void> until_shown_out(Visitor& visitor);
+    void show_out(PendingUpgrades::Ticket ticket);
     void adopt(Upgraded upgraded);
     asio::awaitable<void> run_connection(ConnectionPtr connection, std::string local_ip);
     void on_connection_up(ConnectionPtr const& connection, std::string const& local_ip);
@@ -129,8 +134,8 @@ private:
     Refusals refusals_;
     PubSub pubsub_;
     std::unique_ptr<MdnsSocket> mdns_;
-    std::map<std::string, std::size_t> pending_; // Inbound upgrades by IP address.
-    std::size_t pending_count_ = 0;
+    PendingUpgrades pending_;
+    std::map<PendingUpgrades::Ticket, Visitor*> visitors_; // Each in its coroutine's frame.
     HostCounters counters_;
     bool stopping_ = false;
     TaskGroup tasks_;

@@ -67,7 +67,7 @@ asio::awaitable<void> Host::Impl::ask_identity(ConnectionPtr connection) {
 }
 
 asio::awaitable<void> Host::Impl::hear_identity(std::unique_ptr<MuxStream> stream) {
-    auto const deadline = now() + negotiation_timeout;
+    auto const deadline = now() + options_.limits.negotiation_timeout;
     auto const message =
         co_await before(deadline, read_message(*stream, identify::message_bytes_max));
     if (message && *message) {
@@ -97,7 +97,7 @@ asio::awaitable<void> Host::Impl::tell_identity(std::unique_ptr<MuxStream> strea
     message.protocol_version = protocol_version;
     message.agent_version = options_.agent_version;
     auto const encoded = identify::encode(message);
-    auto const deadline = now() + negotiation_timeout;
+    auto const deadline = now() + options_.limits.negotiation_timeout;
     auto const written = co_await before(deadline, write_message(*stream, encoded));
     if (written && *written) {
         stream->close_write();

@@ -13,14 +13,17 @@ MuxStream::MuxStream(
 )
     : connection_(std::move(connection))
     , id_(id)
-    , state_(std::move(state)) {}
+    , state_(std::move(state)) {
+    ++connection_->live_streams_;
+}
 
 MuxStream::~MuxStream() {
+    --connection_->live_streams_;
     if (direct_) {
         --connection_->direct_streams_;
     }
     if (state_->write_closed) {
-        connection_->drop(id_, *state_);
+        connection_->abandon(id_);
     } else if (!state_->broken) {
         connection_->reset(id_);
     }
@@ -48,16 +51,7 @@ asio::awaitable<Result<std::size_t>> MuxStream::read_some(std::span<std::uint8_t
         }
         co_await state_->readable.wait();
     }
-    auto& front = state_->received.front();
-    auto const count = std::min(into.size(), front.size() - state_->front_read);
-    std::copy_n(
-        front.begin() + static_cast<std::ptrdiff_t>(state_->front_read), count, into.begin()
-    );
-    state_->front_read += count;
-    if (state_->front_read == front.size()) {
-        state_->received.pop_front();
-        state_->front_read = 0;
-    }
+    auto const count = state_->received.read(into);
     auto const credited = std::min(count, unread_bytes_);
     unread_bytes_ -= credited;
     if (count > credited) {
@@ -95,21 +89,12 @@ void MuxStream::reset() {
     }
     state_->broken = Error(Errc::io, "the stream was reset here");
     state_->received.clear();
-    state_->front_read = 0;
     state_->readable.notify();
     state_->writable.notify();
     connection_->reset(id_);
 }
 
 void MuxStream::unread(Bytes bytes) {
-    if (bytes.empty()) {
-        return;
-    }
-    if (state_->front_read > 0) {
-        auto& front = state_->received.front();
-        front.erase(front.begin(), front.begin() + static_cast<std::ptrdiff_t>(state_->front_read));
-        state_->front_read = 0;
-    }
     unread_bytes_ += bytes.size();
     state_->received.push_front(std::move(bytes));
 }

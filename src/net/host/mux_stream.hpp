@@ -4,10 +4,10 @@
 #pragma once
 
 #include "net/host/async.hpp"
+#include "net/host/byte_queue.hpp"
 #include "net/host/host.hpp"
 #include "net/yamux/session.hpp"
 
-#include <deque>
 #include <memory>
 #include <optional>
 
@@ -22,12 +22,10 @@ struct StreamState {
         : readable(executor)
         , writable(executor) {}
 
-    std::deque<Bytes> received; // Not read yet; the yamux window bounds it.
-    std::size_t front_read = 0; // Bytes of received.front() that were read already.
-    bool ended = false;         // The peer sends no more.
+    ByteQueue received; // Not read yet; the yamux window bounds it.
+    bool ended = false; // The peer sends no more.
     std::optional<Error> broken;
     bool write_closed = false;
-    bool abandoned = false; // Closed and dropped by us: nobody reads it any more.
     Signal readable;
     Signal writable;
 };
@@ -56,6 +54,8 @@ public:
     void mark_direct();
 
     [[nodiscard]] Connection& connection() { return *connection_; }
+
+    [[nodiscard]] Connection const& connection() const { return *connection_; }
 
 private:
     std::shared_ptr<Connection> connection_;

@@ -4,6 +4,8 @@
 #include "base/assert.hpp"
 #include "net/multistream/negotiation.hpp"
 
+#include <fmt/format.h>
+
 namespace exo::net {
 namespace {
 
@@ -42,9 +44,13 @@ asio::awaitable<Result<void>> negotiate(MuxStream& stream, Side& side) {
 
 template <class Side>
 asio::awaitable<Result<void>> negotiate_in_time(MuxStream& stream, Side& side) {
-    auto const result = co_await before(now() + negotiation_timeout, negotiate(stream, side));
+    auto const limit = stream.connection().limits().negotiation_timeout;
+    auto const result = co_await before(now() + limit, negotiate(stream, side));
     if (!result) {
-        co_return Error(Errc::timed_out, "no answer to the proposed protocols within 10 s");
+        co_return Error(
+            Errc::timed_out,
+            fmt::format("no agreement on the stream's protocol within {} s", seconds_of(limit))
+        );
     }
     co_return *result;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which protocol a new substream speaks: multistream-select V1, both sides. Both give up after
-// `negotiation_timeout`.
+// HostLimits::negotiation_timeout.
 #pragma once
 
 #include "net/host/connection.hpp"
@@ -11,9 +11,6 @@
 #include <vector>
 
 namespace exo::net {
-
-// What open_stream() promises, and more than any answer takes.
-constexpr Duration negotiation_timeout = 10s;
 
 struct OpenedStream {
     std::unique_ptr<MuxStream> stream;

@@ -86,7 +86,7 @@ void PubSub::pump() {
 
 asio::awaitable<void> PubSub::read(std::unique_ptr<MuxStream> stream) {
     struct Counted {
-        std::map<Connection const*, int>& counts;
+        std::map<Connection const*, std::size_t>& counts;
         Connection const* connection;
 
         ~Counted() {
@@ -97,7 +97,7 @@ asio::awaitable<void> PubSub::read(std::unique_ptr<MuxStream> stream) {
     };
 
     Counted const counted{inbound_, &stream->connection()};
-    if (++inbound_[&stream->connection()] > inbound_per_connection_max) {
+    if (++inbound_[&stream->connection()] > stream->connection().limits().inbound_gossip_max) {
         log::debug("net", "{} opens too many gossip streams", stream->peer().short_text());
         co_return;
     }

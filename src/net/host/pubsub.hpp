@@ -32,8 +32,6 @@ public:
 
     // Streams that one connection may see from us: rust takes four.
     static constexpr int streams_per_connection_max = 4;
-    // The same for theirs, at once: each may hold a message of 8 MiB.
-    static constexpr int inbound_per_connection_max = 4;
     // Before a stream that was lost is opened again.
     static constexpr Duration reopen_pause = 1s;
 
@@ -83,7 +81,7 @@ private:
     Hooks hooks_;
     gossipsub::Router router_;
     std::map<PeerId, WriterPtr> writers_;
-    std::map<Connection const*, int> inbound_; // Streams being read.
+    std::map<Connection const*, std::size_t> inbound_; // Streams being read.
     bool pumping_ = false;
 };
 

@@ -66,11 +66,15 @@ Result<Endpoint> endpoint_of(TcpTarget const& target) {
 }
 
 Transport::Transport(
-    asio::any_io_executor executor, Identity const& identity, std::optional<Psk> psk
+    asio::any_io_executor executor,
+    Identity const& identity,
+    std::optional<Psk> psk,
+    HostLimits const& limits
 )
     : executor_(std::move(executor))
     , identity_(identity)
     , psk_(psk)
+    , limits_(limits)
     , static_key_{} {
     fill_random(static_key_);
 }
@@ -120,11 +124,11 @@ asio::awaitable<Result<Socket>> Transport::connect_any(TcpTarget target) {
     if (!found) {
         co_return found.error();
     }
-    co_return co_await connect_first(executor_, *found, connect_timeout);
+    co_return co_await connect_first(executor_, *found, limits_.connect_timeout);
 }
 
 asio::awaitable<Result<Socket>> Transport::connect(TcpTarget target) {
-    auto socket = co_await before(now() + upgrade_timeout, connect_any(target));
+    auto socket = co_await before(now() + limits_.upgrade_timeout, connect_any(target));
     if (!socket) {
         co_return Error(Errc::timed_out, "no answer from " + name_of(target));
     }
@@ -168,9 +172,15 @@ Transport::upgrade(Socket socket, Direction direction, std::optional<PeerId> exp
     secrets.noise.static_key = static_key_;
     auto channel =
         std::make_unique<Channel>(direction, psk_, identity_, secrets, std::move(expected));
-    auto const result = co_await before(now() + upgrade_timeout, negotiate(socket, *channel));
+    auto const result =
+        co_await before(now() + limits_.upgrade_timeout, negotiate(socket, *channel));
     if (!result) {
-        co_return Error(Errc::timed_out, "no handshake within 10 s (another namespace?)");
+        co_return Error(
+            Errc::timed_out,
+            fmt::format(
+                "no handshake within {} s (another namespace?)", seconds_of(limits_.upgrade_timeout)
+            )
+        );
     }
     if (!*result) {
         co_return result->error();

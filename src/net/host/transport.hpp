@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TCP connections and their upgrade: resolves, connects, and moves the bytes of a Channel until it
-// is ready. Both directions give up after `upgrade_timeout`.
+// is ready. Both directions give up after HostLimits::upgrade_timeout.
 #pragma once
 
 #include "net/host/async.hpp"
 #include "net/host/channel.hpp"
+#include "net/host/limits.hpp"
 #include "net/wire/multiaddr.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
@@ -18,10 +19,6 @@ namespace exo::net {
 using Socket = asio::ip::tcp::socket;
 using Endpoint = asio::ip::tcp::endpoint;
 
-// Of connecting and of everything up to the muxer, as in rust: a wrong PSK may show as silence.
-constexpr Duration upgrade_timeout = 10s;
-// Of one TCP connect: a LAN answers in milliseconds, and the SYN is repeated after 1 and 3 s.
-constexpr Duration connect_timeout = 4s;
 // Of the addresses that one name has.
 constexpr std::size_t resolved_max = 8;
 
@@ -36,7 +33,12 @@ struct Upgraded {
 class Transport {
 public:
     // One static Noise key for the life of the process, as in rust and js.
-    Transport(asio::any_io_executor executor, Identity const& identity, std::optional<Psk> psk);
+    Transport(
+        asio::any_io_executor executor,
+        Identity const& identity,
+        std::optional<Psk> psk,
+        HostLimits const& limits
+    );
 
     // Errors: io, timed_out (nobody answers there); those of upgrade().
     asio::awaitable<Result<Socket>> connect(TcpTarget target);
@@ -54,6 +56,7 @@ private:
     asio::any_io_executor executor_;
     Identity const& identity_; // The Host's.
     std::optional<Psk> psk_;
+    HostLimits limits_;
     noise::Key static_key_;
 };
 

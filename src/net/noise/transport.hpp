@@ -24,9 +24,12 @@ public:
     [[nodiscard]] Result<void> decrypt(BytesView bytes, Bytes& to);
 
 private:
+    void complete_started(BytesView& bytes);
+    Result<void> decrypt_whole(BytesView message, Bytes& to);
+
     CipherState sending_;
     CipherState receiving_;
-    Bytes started_; // A message that is not complete yet.
+    Bytes started_; // A message that is not complete yet; at most one.
 };
 
 } // namespace exo::net::noise

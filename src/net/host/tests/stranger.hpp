@@ -47,7 +47,7 @@ private:
 // A connection with the host at `address`, up to the muxer. `options` outlive it.
 inline asio::awaitable<Result<Upgraded>>
 shake_hands(asio::io_context& io, HostOptions options, Multiaddr address) {
-    Transport transport(io.get_executor(), options.identity, options.psk);
+    Transport transport(io.get_executor(), options.identity, options.psk, options.limits);
     auto socket = co_await transport.connect(*address.tcp_target());
     if (!socket) {
         co_return socket.error();
