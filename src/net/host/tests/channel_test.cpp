@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/random.hpp"
 #include "net/host/channel.hpp"
 
 #include <gtest/gtest.h>
@@ -117,6 +118,70 @@ TEST(Channel, another_namespace_is_an_error_or_silence_but_never_ready) {
         EXPECT_FALSE(pair.listener.ready());
     }
     EXPECT_GT(errors_count, 0);
+}
+
+TEST(Channel, a_private_and_a_public_side_never_get_ready) {
+    for (bool const dialer_is_private : {false, true}) {
+        auto const psk = psk_of_namespace("test");
+        Channel dialer(
+            Direction::outbound,
+            dialer_is_private ? std::optional(psk) : std::nullopt,
+            identity(1),
+            secrets(0x10),
+            std::nullopt
+        );
+        Channel listener(
+            Direction::inbound,
+            dialer_is_private ? std::nullopt : std::optional(psk),
+            identity(2),
+            secrets(0x20),
+            std::nullopt
+        );
+        if (feed(listener, dialer.take_output(), 1000)) {
+            (void)feed(dialer, listener.take_output(), 1000);
+        }
+        EXPECT_FALSE(dialer.ready());
+        EXPECT_FALSE(listener.ready());
+    }
+}
+
+// The driver's time-out ends it; until then there is nothing to say and nothing is kept.
+TEST(Channel, silence_is_answered_with_silence) {
+    Pair pair;
+    EXPECT_EQ(pair.listener.take_output().size(), pnet::nonce_bytes);
+    EXPECT_TRUE(pair.listener.take_output().empty());
+    EXPECT_FALSE(pair.listener.ready());
+}
+
+TEST(Channel, random_bytes_never_get_ready_and_say_so_soon) {
+    Random random(3);
+    for (int i = 0; i < 500; ++i) {
+        bool const is_private = i % 2 == 0;
+        Channel listener(
+            Direction::inbound,
+            is_private ? std::optional(psk_of_namespace("test")) : std::nullopt,
+            identity(2),
+            secrets(0x20),
+            std::nullopt
+        );
+        Bytes bytes(5'000);
+        std::ranges::generate(bytes, [&] { return static_cast<std::uint8_t>(random.next()); });
+        // A possible length makes it wait, but for less than it has got here.
+        EXPECT_FALSE(feed(listener, bytes, 1 + random.below(1'000)));
+        EXPECT_FALSE(listener.ready());
+    }
+}
+
+TEST(Channel, lengths_over_the_limits_are_refused_before_their_bytes_come) {
+    auto const public_listener = [] {
+        return Channel(Direction::inbound, std::nullopt, identity(2), secrets(0x20), std::nullopt);
+    };
+    auto long_line = public_listener();
+    EXPECT_FALSE(feed(long_line, {0x81, 0x08}, 2)); // 1025 bytes of multistream.
+    auto long_message = public_listener();
+    auto proposal = as_bytes("\x13/multistream/1.0.0\n\x07/noise\n");
+    ASSERT_TRUE(feed(long_message, Bytes(proposal.begin(), proposal.end()), 100));
+    EXPECT_FALSE(feed(long_message, {0x10, 0x01}, 2)); // 4097 bytes of Noise handshake.
 }
 
 TEST(Channel, every_changed_byte_of_the_handshake_is_noticed) {

@@ -65,6 +65,16 @@ TEST(MultistreamDialer, any_cut_of_the_answer_agrees_and_keeps_the_bytes_behind_
     }
 }
 
+// go's header comes before it has heard anything; rust's comes in a frame of its own.
+TEST(MultistreamDialer, a_header_alone_is_no_agreement) {
+    Dialer dialer(Strings{"/noise"}, Mode::wait);
+    ASSERT_TRUE(dialer.receive(wire(header)));
+    EXPECT_FALSE(dialer.confirmed());
+    EXPECT_FALSE(dialer.agreed());
+    ASSERT_TRUE(dialer.receive(wire(noise)));
+    EXPECT_TRUE(dialer.confirmed());
+}
+
 TEST(MultistreamDialer, a_lazy_one_agrees_at_once_and_checks_the_answer_later) {
     Dialer dialer(Strings{"/noise"}, Mode::lazy);
     EXPECT_EQ(dialer.agreed(), "/noise");
@@ -131,6 +141,44 @@ TEST(MultistreamListener, refuses_without_end_only_so_often) {
         ASSERT_TRUE(listener.receive(wire("\x03/a\n")));
     }
     EXPECT_EQ(listener.receive(wire("\x03/a\n")).error().code(), Errc::limit);
+}
+
+// Each answer names all protocols, so asking counts as a proposal does.
+TEST(MultistreamListener, lists_its_protocols_only_so_often) {
+    Listener listener(Strings{"/noise"});
+    ASSERT_TRUE(listener.receive(wire(header)));
+    for (std::size_t i = 0; i < proposals_max; ++i) {
+        ASSERT_TRUE(listener.receive(wire("\x03ls\n")));
+    }
+    EXPECT_EQ(listener.receive(wire("\x03ls\n")).error().code(), Errc::limit);
+}
+
+TEST(MultistreamListener, a_message_may_be_as_long_as_the_limit_and_no_longer) {
+    std::string const longest(message_bytes_max - 2, 'a');
+    Listener listener(Strings{"/noise"});
+    ASSERT_TRUE(listener.receive(wire(header + "\x80\x08/" + longest + "\n")));
+    EXPECT_EQ(text(listener.take_output()), header + na);
+    // One more is refused at its length, before it comes.
+    EXPECT_EQ(listener.receive(wire("\x81\x08")).error().code(), Errc::protocol);
+}
+
+// rust compares names byte by byte.
+TEST(MultistreamListener, blanks_at_the_end_make_another_name) {
+    Listener listener(Strings{"/noise"});
+    ASSERT_TRUE(listener.receive(wire(header + "\x08/noise \n")));
+    EXPECT_EQ(text(listener.take_output()), header + na);
+    Listener other(Strings{"/noise"});
+    EXPECT_FALSE(other.receive(wire("\x14/multistream/1.0.0 \n")));
+}
+
+// As rust, js and go: what a lazy dialer sends behind a refused proposal is no message.
+TEST(MultistreamListener, data_behind_a_refused_proposal_is_an_error) {
+    Listener listener(Strings{"/noise"});
+    std::string const lazy_data("\x00\x20 key of a Noise message", 24);
+    auto const result = listener.receive(wire(header + "\x07/foo/1\n" + lazy_data));
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code(), Errc::protocol);
+    EXPECT_EQ(text(listener.take_output()), header + na);
 }
 
 TEST(MultistreamListener, a_proposal_without_header_is_an_error) {

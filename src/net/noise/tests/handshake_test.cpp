@@ -261,7 +261,21 @@ TEST(NoiseTransport, any_cut_and_any_size_arrives) {
     EXPECT_EQ(received, plain);
 }
 
-TEST(NoiseTransport, nothing_costs_nothing_and_an_empty_message_says_nothing) {
+// rust and js send none, but nothing forbids them; 65535 is the largest length there is.
+TEST(NoiseTransport, messages_of_any_length_up_to_the_largest_are_taken) {
+    CipherState peer(repeated<Key>(5));
+    Transport receiver(CipherState(repeated<Key>(6)), CipherState(repeated<Key>(5)));
+    for (std::size_t const size : {0UL, 1UL, 64511UL, plain_bytes_max, 0UL}) {
+        Bytes const sent(size, 7);
+        Bytes cipher;
+        peer.encrypt({}, sent, cipher);
+        Bytes plain;
+        ASSERT_TRUE(receiver.decrypt(with_length(cipher), plain)) << size;
+        EXPECT_EQ(plain, sent);
+    }
+}
+
+TEST(NoiseTransport, nothing_costs_nothing) {
     Pair pair;
     ASSERT_TRUE(run(pair));
     auto sender = pair.initiator.transport();
