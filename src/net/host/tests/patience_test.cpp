@@ -7,14 +7,6 @@
 namespace exo::net::test {
 namespace {
 
-TEST_F(HostTest, a_stranger_who_says_nothing_is_shown_out) {
-    auto& a = start(1);
-    Stranger stranger(io_, a.address());
-    stranger.await_end();
-    EXPECT_TRUE(run_until([&] { return stranger.ended(); }));
-    EXPECT_EQ(a.host.counters().handshakes_failed, 1u);
-}
-
 TEST_F(HostTest, a_host_of_another_namespace_is_refused_and_counted) {
     auto& a = start(1);
     auto options = options_of(2);
