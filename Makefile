@@ -93,6 +93,12 @@ bench-collective: deps ## What ranks cost each other by size, beside a bare TCP 
 	@cmake --build --preset release --parallel $(JOBS) --target collective_bench
 	@build/bench/collective_bench $(ARGS)
 
+.PHONY: bench-gossip
+bench-gossip: deps ## How fast events get around 8 nodes, beside what checking signatures costs
+	@cmake --preset release -DEXO_BENCH=ON >/dev/null
+	@cmake --build --preset release --parallel $(JOBS) --target gossip_bench
+	@build/bench/gossip_bench $(ARGS)
+
 .PHONY: format
 format: setup ## Format every C++ file
 	@git ls-files --cached --others --exclude-standard '*.cpp' '*.hpp' | xargs clang-format-19 -i
