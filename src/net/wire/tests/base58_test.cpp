@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/random.hpp"
 #include "net/wire/base58.hpp"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 namespace exo::net {
 namespace {
@@ -33,6 +36,40 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"0000287fb4cd", "11233QC4"}
     )
 );
+
+// One digit after the other, as one does by hand: slow, and plain.
+std::string plainly(Bytes number) {
+    std::string text;
+    while (std::ranges::any_of(number, [](auto byte) { return byte != 0; })) {
+        unsigned rest = 0;
+        for (auto& byte : number) {
+            rest = rest * 256 + byte;
+            byte = static_cast<std::uint8_t>(rest / 58);
+            rest %= 58;
+        }
+        text.insert(
+            text.begin(), "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"[rest]
+        );
+    }
+    return text;
+}
+
+TEST(Base58, of_numbers_of_any_length_is_what_division_by_hand_gives) {
+    Random random(1);
+    for (std::size_t size = 1; size <= 70; ++size) {
+        for (int zeros = 0; zeros < 6; ++zeros) {
+            Bytes bytes(size);
+            for (auto& byte : bytes) {
+                byte = static_cast<std::uint8_t>(random.next());
+            }
+            bytes[0] = static_cast<std::uint8_t>(bytes[0] | 1);
+            auto const text = std::string(static_cast<std::size_t>(zeros), '1') + plainly(bytes);
+            bytes.insert(bytes.begin(), static_cast<std::size_t>(zeros), 0);
+            EXPECT_EQ(to_base58(bytes), text);
+            EXPECT_EQ(from_base58(text).value(), bytes) << text;
+        }
+    }
+}
 
 TEST(Base58, letters_that_look_alike_are_refused) {
     for (auto const* const text : {"0", "O", "I", "l", "a b", "\xff"}) {
