@@ -3,13 +3,16 @@
 
 #include "base/assert.hpp"
 
+#include <algorithm>
+
 namespace exo::net::gossipsub {
 
 bool SeenCache::insert(MessageId const& id, TimePoint now) {
-    if (!times_.emplace(id, now).second) {
+    auto const [entry, is_new] = times_.emplace(id, now);
+    if (!is_new) {
         return false;
     }
-    order_.push_back(id);
+    order_.push_back(entry);
     if (order_.size() > entries_max_) {
         forget_oldest();
     }
@@ -17,7 +20,7 @@ bool SeenCache::insert(MessageId const& id, TimePoint now) {
 }
 
 void SeenCache::expire(TimePoint now) {
-    while (!order_.empty() && times_.at(order_.front()) + kept_ <= now) {
+    while (!order_.empty() && order_.front()->second + kept_ <= now) {
         forget_oldest();
     }
 }
@@ -36,27 +39,31 @@ MessageCache::MessageCache(std::size_t heartbeats, std::size_t bytes_max)
 
 void MessageCache::put(SignedMessage const& message) {
     Entry entry{.topic = message.topic, .encoded = message.encoded, .heartbeat = heartbeat_};
-    if (!entries_.emplace(message.id, std::move(entry)).second) {
+    auto const [added, is_new] = entries_.emplace(message.id, std::move(entry));
+    if (!is_new) {
         return;
     }
-    order_.push_back(message.id);
-    bytes_count_ += message.encoded->size();
+    order_.push_back(added);
+    bytes_count_ += message.encoded->size() + message_overhead_bytes;
     while (bytes_count_ > bytes_max_) {
         forget_oldest();
     }
 }
 
-std::shared_ptr<Bytes const> MessageCache::find(MessageId const& id) const {
+std::shared_ptr<Bytes const> MessageCache::find(std::string_view id) const {
     auto const found = entries_.find(id);
     return found == entries_.end() ? nullptr : found->second.encoded;
 }
 
 std::vector<MessageId> MessageCache::ids(std::string const& topic, std::size_t heartbeats) const {
+    auto const is_old = [&](auto const& it) {
+        return it->second.heartbeat + heartbeats <= heartbeat_;
+    };
+    auto const first = std::ranges::partition_point(order_, is_old);
     std::vector<MessageId> found;
-    for (auto const& id : order_) {
-        auto const& entry = entries_.at(id);
-        if (entry.topic == topic && entry.heartbeat + heartbeats > heartbeat_) {
-            found.push_back(id);
+    for (auto it = first; it != order_.end(); ++it) {
+        if ((*it)->second.topic == topic) {
+            found.push_back((*it)->first);
         }
     }
     return found;
@@ -64,16 +71,15 @@ std::vector<MessageId> MessageCache::ids(std::string const& topic, std::size_t h
 
 void MessageCache::shift() {
     ++heartbeat_;
-    while (!order_.empty() && entries_.at(order_.front()).heartbeat + heartbeats_ <= heartbeat_) {
+    while (!order_.empty() && order_.front()->second.heartbeat + heartbeats_ <= heartbeat_) {
         forget_oldest();
     }
 }
 
 void MessageCache::forget_oldest() {
     EXO_ASSERT(!order_.empty());
-    auto const entry = entries_.find(order_.front());
-    EXO_ASSERT(entry != entries_.end());
-    bytes_count_ -= entry->second.encoded->size();
+    auto const entry = order_.front();
+    bytes_count_ -= entry->second.encoded->size() + message_overhead_bytes;
     entries_.erase(entry);
     order_.pop_front();
 }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/gossipsub/message.hpp"
 
-#include "net/gossipsub/rpc.pb.h"
+#include "net/wire/protobuf.hpp"
 #include "net/wire/varint.hpp"
 
 #include <fmt/core.h>
-
-#include <limits>
 
 namespace exo::net::gossipsub {
 namespace {
@@ -14,7 +12,14 @@ namespace {
 constexpr std::string_view signature_prefix = "libp2p-pubsub:";
 constexpr std::size_t sequence_number_bytes = 8;
 
-enum Field : std::uint8_t { from = 1, data = 2, sequence_number = 3, topic = 4 };
+enum Field : std::uint8_t {
+    from = 1,
+    data = 2,
+    sequence_number = 3,
+    topic = 4,
+    signature = 5,
+    key = 6
+};
 
 Error malformed(std::string const& why) {
     return {Errc::protocol, "gossip message refused: " + why};
@@ -28,11 +33,13 @@ void append_field(Bytes& to, Field field, BytesView value) {
 
 // Written by hand, for it must be these bytes exactly, whatever a protobuf library prefers.
 Bytes signed_bytes(UnverifiedMessage const& message) {
+    constexpr std::size_t overhead = 128; // The other fields, but for a long topic.
     Bytes bytes;
+    bytes.reserve(overhead + message.data.value_or(BytesView()).size());
     append(bytes, as_bytes(signature_prefix));
     append_field(bytes, Field::from, message.author.bytes());
-    if (message.has_data) {
-        append_field(bytes, Field::data, message.data);
+    if (message.data) {
+        append_field(bytes, Field::data, *message.data);
     }
     append_field(bytes, Field::sequence_number, message.sequence_number);
     append_field(bytes, Field::topic, as_bytes(message.topic));
@@ -56,27 +63,54 @@ std::uint64_t from_big_endian(BytesView bytes) {
     return value;
 }
 
-Bytes bytes_of(std::string const& text) {
-    return {text.begin(), text.end()};
-}
-
 // The author's key: within its id, or beside it, where it must belong to the id.
-Result<PublicKey> key_of(PeerId const& author, pb::Message const& message) {
-    if (!message.has_key()) {
-        auto const key = author.public_key();
+Result<PublicKey> key_of(UnverifiedMessage const& message) {
+    if (!message.key) {
+        auto const key = message.author.public_key();
         if (!key) {
             return malformed("no key, and none in the author's id");
         }
         return *key;
     }
-    auto const key = public_key_from_protobuf(as_bytes(message.key()));
+    auto const key = public_key_from_protobuf(*message.key);
     if (!key) {
-        return malformed(key.error().text());
+        return malformed(std::string(key.error().text()));
     }
-    if (PeerId::of(*key) != author) {
+    if (PeerId::of(*key) != message.author) {
         return malformed("its key is not the author's");
     }
     return *key;
+}
+
+// The fields as they are, not judged.
+struct Fields {
+    BytesView from;
+    std::optional<BytesView> data;
+    std::optional<BytesView> sequence_number;
+    std::optional<BytesView> topic;
+    std::optional<BytesView> signature;
+    std::optional<BytesView> key;
+};
+
+Result<Fields> fields_of(BytesView bytes) {
+    Fields fields;
+    EXO_TRY(for_each_field(bytes, [&](ProtobufField const& field) -> Result<void> {
+        if (field.is_bytes(Field::from)) {
+            fields.from = field.bytes;
+        } else if (field.is_bytes(Field::data)) {
+            fields.data = field.bytes;
+        } else if (field.is_bytes(Field::sequence_number)) {
+            fields.sequence_number = field.bytes;
+        } else if (field.is_bytes(Field::topic)) {
+            fields.topic = field.bytes;
+        } else if (field.is_bytes(Field::signature)) {
+            fields.signature = field.bytes;
+        } else if (field.is_bytes(Field::key)) {
+            fields.key = field.bytes;
+        }
+        return {};
+    }));
+    return fields;
 }
 
 } // namespace
@@ -91,75 +125,71 @@ SignedMessage sign_message(
     std::string const& topic,
     BytesView data
 ) {
-    UnverifiedMessage unsigned_message;
-    unsigned_message.topic = topic;
-    unsigned_message.author = identity.peer_id();
-    unsigned_message.has_data = true; // Present even when empty (specs/libp2p.md 9).
-    unsigned_message.data = {data.begin(), data.end()};
-    unsigned_message.sequence_number = big_endian(sequence_number);
-    auto encoded = signed_bytes(unsigned_message);
+    auto const number = big_endian(sequence_number);
+    auto encoded = signed_bytes(UnverifiedMessage{
+        .author = identity.peer_id(),
+        .topic = topic,
+        .data = data, // Present even when empty (specs/libp2p.md 9).
+        .sequence_number = number,
+    });
     auto const signature = identity.sign(encoded);
     encoded.erase(encoded.begin(), encoded.begin() + signature_prefix.size());
-    constexpr std::uint8_t signature_tag = 5 << 3 | 2;
-    encoded.push_back(signature_tag);
-    append_varint(encoded, signature.size());
-    append(encoded, signature);
+    append_field(encoded, Field::signature, signature);
     return {
         .id = message_id(identity.peer_id(), sequence_number),
         .topic = topic,
         .author = identity.peer_id(),
-        .data = std::move(unsigned_message.data),
+        .data = {data.begin(), data.end()},
         .encoded = std::make_shared<Bytes const>(std::move(encoded)),
     };
 }
 
 Result<UnverifiedMessage> parse_message(BytesView bytes) {
-    pb::Message message;
-    if (bytes.size() > std::numeric_limits<int>::max() ||
-        !message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    auto const fields = fields_of(bytes);
+    if (!fields) {
         return malformed("not a message");
     }
-    auto const author = PeerId::from_bytes(as_bytes(message.from()));
+    auto author = PeerId::from_bytes(fields->from);
     if (!author) {
         return malformed("its author is no peer id");
     }
-    if (!message.has_topic()) {
+    if (!fields->topic) {
         return malformed("no topic");
     }
-    auto const& number = message.seqno();
-    if (!message.has_seqno() || (!number.empty() && number.size() != sequence_number_bytes)) {
+    auto const number = fields->sequence_number.value_or(BytesView());
+    if (!fields->sequence_number || (!number.empty() && number.size() != sequence_number_bytes)) {
         return malformed(fmt::format("a sequence number of {} bytes, not 8", number.size()));
     }
-    if (!message.has_signature()) {
+    if (!fields->signature) {
         return malformed("not signed");
     }
-    auto const key = key_of(*author, message);
-    if (!key) {
-        return key.error();
-    }
     return UnverifiedMessage{
-        .id = message_id(*author, from_big_endian(as_bytes(number))),
-        .topic = message.topic(),
-        .author = *author,
-        .key = *key,
-        .has_data = message.has_data(),
-        .data = bytes_of(message.data()),
-        .sequence_number = bytes_of(number),
-        .signature = bytes_of(message.signature()),
-        .encoded = {bytes.begin(), bytes.end()},
+        .id = message_id(*author, from_big_endian(number)),
+        .author = std::move(*author),
+        .topic = as_text(*fields->topic),
+        .data = fields->data,
+        .sequence_number = number,
+        .signature = *fields->signature,
+        .key = fields->key,
+        .encoded = bytes,
     };
 }
 
-Result<SignedMessage> verify_message(UnverifiedMessage message) {
-    if (!verify(message.key, signed_bytes(message), message.signature)) {
+Result<SignedMessage> verify_message(UnverifiedMessage const& message) {
+    auto const author_key = key_of(message);
+    if (!author_key) {
+        return author_key.error();
+    }
+    if (!verify(*author_key, signed_bytes(message), message.signature)) {
         return malformed("the signature is not its author's");
     }
+    auto const data = message.data.value_or(BytesView());
     return SignedMessage{
-        .id = std::move(message.id),
-        .topic = std::move(message.topic),
+        .id = message.id,
+        .topic = std::string(message.topic),
         .author = message.author,
-        .data = std::move(message.data),
-        .encoded = std::make_shared<Bytes const>(std::move(message.encoded)),
+        .data = {data.begin(), data.end()},
+        .encoded = std::make_shared<Bytes const>(message.encoded.begin(), message.encoded.end()),
     };
 }
 

@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace exo::net::gossipsub {
 
@@ -37,23 +39,24 @@ struct SignedMessage {
     BytesView data
 );
 
-// What can be told of a message before its signature is checked (which costs more).
+// What can be told of a message before its signature is checked (which costs more): views into the
+// bytes that it was read from, which must outlive it. Most messages come more than once, and are
+// not looked at any further.
 struct UnverifiedMessage {
     MessageId id;
-    std::string topic;
     PeerId author;
-    PublicKey key; // Of the author.
-    bool has_data = false;
-    Bytes data;
-    Bytes sequence_number; // Empty or 8 bytes.
-    Bytes signature;
-    Bytes encoded;
+    std::string_view topic;
+    std::optional<BytesView> data;
+    BytesView sequence_number; // Empty or 8 bytes.
+    BytesView signature;
+    std::optional<BytesView> key; // Of the author, a protobuf; where it is not in the author's id.
+    BytesView encoded;            // All of it.
 };
 
 // `bytes` is the protobuf Message. Errors: protocol, saying which rule of strict mode it breaks.
 [[nodiscard]] Result<UnverifiedMessage> parse_message(BytesView bytes);
 
-// Error: protocol, when the signature is not the author's.
-[[nodiscard]] Result<SignedMessage> verify_message(UnverifiedMessage message);
+// Error: protocol, when the key or the signature is not the author's.
+[[nodiscard]] Result<SignedMessage> verify_message(UnverifiedMessage const& message);
 
 } // namespace exo::net::gossipsub

@@ -5,6 +5,7 @@
 #include "net/gossipsub/rpc.pb.h"
 #include "net/wire/varint.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -12,7 +13,7 @@ namespace exo::net::gossipsub {
 namespace {
 
 constexpr std::uint8_t publish_tag = 2 << 3 | 2; // Field 2 of Rpc, with a length.
-constexpr std::size_t id_overhead_bytes = 3;     // Its tag and length in a list.
+constexpr std::size_t field_bytes = 4;           // A tag and the length of an id or a topic.
 
 void append_rpc(Bytes& to, pb::Rpc const& rpc) {
     append(to, as_bytes(rpc.SerializeAsString()));
@@ -24,11 +25,21 @@ void append_message(Bytes& rpc, BytesView encoded) {
     append(rpc, encoded);
 }
 
+bool fits(std::vector<MessageId> const& ids, std::size_t room) {
+    return !ids.empty() && ids.back().size() + field_bytes <= room;
+}
+
+// Moves ids, the newest first, while there is room for them. Returns what they counted for.
 template <class To>
-void move_ids(std::vector<MessageId>& ids, To& to) {
-    for (auto& id : std::exchange(ids, {})) {
-        to.add_ids(std::move(id));
+std::size_t move_ids(std::vector<MessageId>& ids, To& to, std::size_t& room) {
+    std::size_t counted = 0;
+    while (fits(ids, room)) {
+        room -= ids.back().size() + field_bytes;
+        counted += ids.back().size() + id_overhead_bytes;
+        to.add_ids(std::move(ids.back()));
+        ids.pop_back();
     }
+    return counted;
 }
 
 } // namespace
@@ -61,39 +72,35 @@ void Outbox::dont_want(MessageId const& id) {
 
 bool Outbox::has_room(std::size_t id_bytes) {
     auto const bytes_count = id_bytes + id_overhead_bytes;
-    if (gossip_bytes_ + bytes_count > gossip_bytes_max) {
+    if (gossip_bytes_ + bytes_count > limits_.gossip_bytes_max) {
         return false;
     }
     gossip_bytes_ += bytes_count;
     return true;
 }
 
-std::size_t Outbox::push(
-    MessageId const& id, std::shared_ptr<Bytes const> encoded, TimePoint now, std::size_t bytes_max
-) {
-    EXO_ASSERT(encoded->size() <= bytes_max);
-    std::size_t dropped = 0;
-    while (bytes_count_ + encoded->size() > bytes_max) {
+void Outbox::push(MessageId const& id, std::shared_ptr<Bytes const> encoded, TimePoint expiry) {
+    auto const bytes_count = encoded->size() + message_overhead_bytes;
+    EXO_ASSERT(bytes_count <= limits_.queue_bytes_max);
+    while (bytes_count_ + bytes_count > limits_.queue_bytes_max) {
         pop_message();
-        ++dropped;
+        ++dropped_count_;
     }
-    bytes_count_ += encoded->size();
-    messages_.push_back({.id = id, .encoded = std::move(encoded), .since = now});
-    return dropped;
+    bytes_count_ += bytes_count;
+    messages_.push_back({.id = id, .encoded = std::move(encoded), .expiry = expiry});
 }
 
-std::size_t Outbox::drop_before(TimePoint time) {
-    std::size_t dropped = 0;
-    while (!messages_.empty() && messages_.front().since < time) {
-        pop_message();
-        ++dropped;
-    }
-    return dropped;
+void Outbox::drop_expired(TimePoint now) {
+    dropped_count_ += std::erase_if(messages_, [&](Queued const& message) {
+        bool const is_over = message.expiry < now;
+        bytes_count_ -= is_over ? message.encoded->size() + message_overhead_bytes : 0;
+        return is_over;
+    });
 }
 
 void Outbox::pop_message() {
     EXO_ASSERT(!messages_.empty());
-    bytes_count_ -= messages_.front().encoded->size();
+    bytes_count_ -= messages_.front().encoded->size() + message_overhead_bytes;
     messages_.pop_front();
 }
 
@@ -105,13 +112,13 @@ bool Outbox::empty() const {
     return announcements_.empty() && messages_.empty() && !has_control();
 }
 
-std::optional<Bytes> Outbox::take(std::map<MessageId, TimePoint> const& unwanted) {
+std::optional<Bytes> Outbox::take(Unwanted const& unwanted, TimePoint now) {
     // The peer reads subscriptions, messages and control in this order, whatever ours is. A GRAFT
     // without the subscription before it is thrown away by rust, so they may not be parted.
     Bytes rpc;
     take_announcements(rpc);
     append(rpc, take_control());
-    take_messages(rpc, unwanted);
+    take_messages(rpc, unwanted, now);
     return rpc.empty() ? std::nullopt : std::optional(std::move(rpc));
 }
 
@@ -131,14 +138,41 @@ Bytes Outbox::take_control() {
     }
     pb::Rpc part;
     auto& control = *part.mutable_control();
-    for (auto& [topic, ids] : std::exchange(ihave_, {})) {
+    take_gossip(control);
+    take_mesh_changes(control);
+    Bytes bytes;
+    append_rpc(bytes, part);
+    return bytes;
+}
+
+// As much as one RPC takes: what saves the most first.
+void Outbox::take_gossip(pb::Control& control) {
+    auto room = limits_.rpc_bytes_packed;
+    if (fits(dont_want_, room)) {
+        gossip_bytes_ -= move_ids(dont_want_, *control.add_idontwant(), room);
+    }
+    if (fits(iwant_, room)) {
+        gossip_bytes_ -= move_ids(iwant_, *control.add_iwant(), room);
+    }
+    while (!ihave_.empty()) {
+        auto const next = ihave_.begin();
+        auto& [topic, ids] = *next;
+        auto const topic_bytes = std::min(room, topic.size() + field_bytes);
+        room -= topic_bytes;
+        if (!fits(ids, room)) {
+            return;
+        }
         auto& ihave = *control.add_ihave();
         ihave.set_topic(topic);
-        move_ids(ids, ihave);
+        gossip_bytes_ -= move_ids(ids, ihave, room);
+        if (!ids.empty()) {
+            return;
+        }
+        ihave_.erase(next);
     }
-    if (!iwant_.empty()) {
-        move_ids(iwant_, *control.add_iwant());
-    }
+}
+
+void Outbox::take_mesh_changes(pb::Control& control) {
     for (auto const& [topic, backoff] : std::exchange(mesh_changes_, {})) {
         if (backoff) {
             auto& prune = *control.add_prune();
@@ -149,21 +183,16 @@ Bytes Outbox::take_control() {
             control.add_graft()->set_topic(topic);
         }
     }
-    if (!dont_want_.empty()) {
-        move_ids(dont_want_, *control.add_idontwant());
-    }
-    gossip_bytes_ = 0;
-    Bytes bytes;
-    append_rpc(bytes, part);
-    return bytes;
 }
 
-void Outbox::take_messages(Bytes& rpc, std::map<MessageId, TimePoint> const& unwanted) {
+void Outbox::take_messages(Bytes& rpc, Unwanted const& unwanted, TimePoint now) {
     while (!messages_.empty()) {
         auto const& next = messages_.front();
-        if (!unwanted.contains(next.id)) {
-            bool const fits = rpc.size() + rpc_bytes_of(next.encoded->size()) <= rpc_bytes_packed;
-            if (!rpc.empty() && !fits) {
+        if (next.expiry < now) {
+            ++dropped_count_;
+        } else if (!unwanted.contains(next.id)) {
+            auto const bytes_count = rpc_bytes_of(next.encoded->size());
+            if (!rpc.empty() && rpc.size() + bytes_count > limits_.rpc_bytes_packed) {
                 return;
             }
             append_message(rpc, *next.encoded);

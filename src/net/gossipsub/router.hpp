@@ -9,8 +9,11 @@
 // writers of ready_peers(); it calls heartbeat() at deadline().
 //
 // Invariants: a mesh has only connected peers that subscribe to its topic, and only topics that we
-// subscribe to, and never more than mesh_high; what waits for a peer is bounded by Limits; no RPC
-// we make exceeds rpc_bytes_max.
+// subscribe to, and never more than mesh_high; what we keep because of one peer is at most
+// peer_bytes_max(); no RPC we make exceeds rpc_bytes_max.
+//
+// Its bodies are in router.cpp (calls of the driver, messages) and router_mesh.cpp (who is told
+// what: mesh, gossip, the heartbeat).
 #pragma once
 
 #include "base/bytes.hpp"
@@ -19,12 +22,15 @@
 #include "base/time.hpp"
 #include "net/crypto/identity.hpp"
 #include "net/gossipsub/caches.hpp"
+#include "net/gossipsub/limits.hpp"
 #include "net/gossipsub/message.hpp"
 #include "net/gossipsub/outbox.hpp"
+#include "net/gossipsub/rpc.hpp"
 #include "net/wire/peer_id.hpp"
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,11 +39,6 @@
 #include <vector>
 
 namespace exo::net::gossipsub {
-
-namespace pb { // Of rpc.proto; only router.cpp includes the generated header.
-class Control;
-class IHave;
-} // namespace pb
 
 // Offered in this order, as rust does.
 enum class Version { v1_0, v1_1, v1_2 };
@@ -60,49 +61,16 @@ struct Counters {
     std::uint64_t messages_rejected = 0; // Malformed or badly signed.
     std::uint64_t duplicates = 0;
     std::uint64_t rpcs_malformed = 0;
-    std::uint64_t over_limit = 0;    // Entries of RPCs that a limit has cut off.
+    std::uint64_t over_limit = 0;    // Entries of RPCs, and whole ones, that a limit has cut off.
     std::uint64_t queue_dropped = 0; // Messages that a slow peer did not get.
     bool operator==(Counters const&) const = default;
-};
-
-// rust's numbers where it has them, so that a mixed mesh behaves as one of rust alone.
-struct Limits {
-    std::size_t rpc_bytes_max = 8 * 1024 * 1024; // exo's max_transmit_size.
-
-    std::size_t mesh_size = 6;
-    std::size_t mesh_low = 5;
-    std::size_t mesh_high = 12; // A GRAFT beyond it is refused, so nothing has to be trimmed.
-    std::size_t gossip_peers = 6;
-    Duration heartbeat_first = 5s;
-    Duration heartbeat_interval = 1s;
-    Duration prune_backoff = 60s;
-    Duration unsubscribe_backoff = 10s;
-    Duration backoff_max = 1h; // Of what a peer may ask for.
-    Duration duplicates_kept = 60s;
-    std::size_t history_heartbeats = 5;
-    std::size_t gossip_heartbeats = 3;
-    std::size_t dont_want_data_bytes = 1000; // Shorter messages are not worth an IDONTWANT.
-
-    // Of one peer. exo has 6 topics; other programs on the same network may have more.
-    std::size_t topics_max = 512;
-    std::size_t topic_bytes_max = 1024;
-    std::size_t queue_bytes_max = 24 * 1024 * 1024; // Three of the largest messages.
-    Duration queue_age_max = 10s;                   // Who is that slow gets fresh messages instead.
-    // Of one peer and heartbeat.
-    std::size_t ihave_max = 10;
-    std::size_t ids_max = 5000; // IHAVE, IWANT and IDONTWANT each.
-    std::size_t grafts_max = 1024;
-    int retransmissions_max = 3; // Of one message by IWANT.
-
-    std::size_t duplicates_max = 100'000; // 1600 messages a second for 60 s.
-    std::size_t history_bytes_max = 64 * 1024 * 1024;
-    std::size_t id_bytes_max = 256; // rust's ids have 70 letters.
 };
 
 class Router {
 public:
     // `first_sequence_number`: rust takes the wall clock in nanoseconds, so that a restarted node
     // does not repeat numbers.
+    // REQUIRES: limits that fit each other, as the defaults do.
     Router(
         Identity identity,
         Random random,
@@ -148,45 +116,65 @@ public:
 
     [[nodiscard]] Counters const& counters() const { return counters_; }
 
+    [[nodiscard]] Limits const& limits() const { return limits_; }
+
     [[nodiscard]] std::set<PeerId> mesh(std::string const& topic) const;
     [[nodiscard]] std::set<PeerId> subscribers(std::string const& topic) const;
 
 private:
     struct Peer {
+        explicit Peer(OutboxLimits const& limits)
+            : outbox(limits) {}
+
         Version version = Version::v1_1;
-        std::set<std::string> topics;
+        std::set<std::string, std::less<>> topics;
         Outbox outbox;
-        std::map<MessageId, TimePoint> unwanted; // By IDONTWANT, until when.
-        std::map<MessageId, int> retransmitted;  // By IWANT; as long as we keep the message.
+        Outbox::Unwanted unwanted; // By IDONTWANT, or because it has sent them.
+        std::map<MessageId, int, std::less<>> retransmitted; // By IWANT; while we have them.
         // Since the last heartbeat.
         std::size_t ihaves = 0;
         std::size_t ids_asked = 0;  // By us, because of its IHAVEs.
         std::size_t ids_wanted = 0; // By its IWANTs.
         std::size_t ids_unwanted = 0;
         std::size_t grafts = 0;
+        std::size_t rejected = 0;
+    };
+
+    struct Asked {
+        PeerId peer;
+        TimePoint until; // Not asked of another peer until then.
     };
 
     using Peers = std::map<PeerId, Peer>;
     using Mesh = std::set<PeerId>;
+    using Topic = std::string_view;
 
-    void on_subscribed(PeerId const& from, Peer& peer, std::string const& topic, TimePoint now);
-    void on_unsubscribed(PeerId const& from, Peer& peer, std::string const& topic);
-    void on_message(PeerId const& from, BytesView bytes, TimePoint now);
-    void on_control(PeerId const& from, Peer& peer, pb::Control const& control, TimePoint now);
-    void on_ihave(Peer& peer, pb::IHave const& ihave, TimePoint now);
-    void on_iwant(Peer& peer, MessageId const& id, TimePoint now);
-    void on_graft(PeerId const& from, Peer& peer, std::string const& topic, TimePoint now);
-    void on_prune(PeerId const& from, std::string const& topic, Duration backoff, TimePoint now);
-    void on_dont_want(Peer& peer, MessageId const& id, TimePoint now);
-
+    // router.cpp
+    void on_message(PeerId const& from, Peer& peer, BytesView bytes, TimePoint now);
+    void deliver(SignedMessage message, PeerId const& from, TimePoint now);
+    void reject(Peer& peer);
     void forward(SignedMessage const& message, PeerId const& from, TimePoint now);
-    void send(Peer& peer, MessageId const& id, std::shared_ptr<Bytes const> bytes, TimePoint now);
+    void
+    send(Peer& peer, MessageId const& id, std::shared_ptr<Bytes const> bytes, TimePoint expiry);
+    void unwant(Peer& peer, std::string_view id, TimePoint now);
+
+    // router_mesh.cpp
+    void on_subscribed(PeerId const& from, Peer& peer, Topic topic, TimePoint now);
+    void on_unsubscribed(PeerId const& from, Peer& peer, Topic topic);
+    void on_control(PeerId const& from, Peer& peer, ReceivedRpc const& rpc, TimePoint now);
+    void on_ihave(PeerId const& from, Peer& peer, ReceivedRpc::IHave const& ihave, TimePoint now);
+    void on_iwant(Peer& peer, std::string_view id, TimePoint now);
+    void on_graft(PeerId const& from, Peer& peer, Topic topic, TimePoint now);
+    void on_prune(PeerId const& from, ReceivedRpc::Prune const& prune, TimePoint now);
+    void on_dont_want(Peer& peer, std::string_view id, TimePoint now);
     void join(std::string const& topic, PeerId const& peer);
     void drop(std::string const& topic, PeerId const& peer, Duration backoff, TimePoint now);
     void fill_mesh(std::string const& topic, TimePoint now);
     void gossip(std::string const& topic);
     void expire(TimePoint now);
+    void expire(Peer& peer, TimePoint now);
     void set_backoff(std::string const& topic, PeerId const& peer, TimePoint until);
+    [[nodiscard]] TimePoint backoff_end(std::string const& topic, PeerId const& peer) const;
     [[nodiscard]] bool may_graft(std::string const& topic, PeerId const& peer, TimePoint now) const;
     [[nodiscard]] std::vector<PeerId> outsiders(std::string const& topic) const;
     void choose(std::vector<PeerId>& peers, std::size_t count_max);
@@ -198,9 +186,9 @@ private:
     std::uint64_t next_sequence_number_;
     Limits limits_;
     Peers peers_;
-    std::map<std::string, Mesh> meshes_; // The keys are the topics that we subscribe to.
+    std::map<std::string, Mesh, std::less<>> meshes_; // The keys: all topics that we subscribe to.
     std::map<std::pair<std::string, PeerId>, TimePoint> backoffs_; // No GRAFT until then.
-    std::map<MessageId, TimePoint> asked_; // By IWANT: not asked of another peer until then.
+    std::map<MessageId, Asked, std::less<>> asked_;                // By IWANT.
     SeenCache seen_;
     MessageCache history_;
     std::deque<Message> events_;

@@ -52,9 +52,11 @@ Host::Impl::Impl(asio::any_io_executor executor, HostOptions options, HostCallba
     , peers_changed_(executor_)
     , exchange_(id())
     , exchange_changed_(executor_)
+    , addresses_changed_(executor_)
     , pubsub_(
           executor_,
           options_.identity,
+          options_.gossip,
           pubsub_hooks(
               [this](asio::awaitable<void> work) { spawn(std::move(work)); }, peers_, callbacks_
           )
@@ -100,6 +102,7 @@ Result<void> Host::Impl::start() {
     spawn(watch_isolation());
     spawn(pubsub_.keep_heartbeat());
     spawn(close_surplus());
+    spawn(push_identities());
     if (options_.mdns) {
         spawn(run_mdns());
     }
@@ -243,6 +246,10 @@ void Host::dial(Multiaddr address) {
 
 void Host::disconnect(PeerId const& peer) {
     impl_->disconnect(peer);
+}
+
+void Host::announce_addresses() {
+    impl_->announce_addresses();
 }
 
 } // namespace exo::net

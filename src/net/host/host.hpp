@@ -12,7 +12,10 @@
 #include "net/crypto/identity.hpp"
 #include "net/crypto/psk.hpp"
 #include "net/diagnosis/facts.hpp"
+#include "net/gossipsub/limits.hpp"
 #include "net/host/limits.hpp"
+#include "net/identify/limits.hpp"
+#include "net/ping/ping.hpp"
 #include "net/wire/multiaddr.hpp"
 #include "net/wire/peer_id.hpp"
 
@@ -68,6 +71,9 @@ struct HostOptions {
     bool mdns = true;
     Duration redial_interval = 5s; // At most, to the peers that we hope for.
     HostLimits limits;
+    gossipsub::Limits gossip;
+    identify::Limits identify;
+    ping::Timing ping;
 };
 
 // What has been seen, for people and tests.
@@ -134,6 +140,9 @@ public:
     // Dials now, and again until connected; for addresses learnt elsewhere. A loopback address is
     // taken for one of this machine: the caller has seen to that.
     void dial(Multiaddr address);
+
+    // Where we listen, or where that can be reached, has changed: tells all peers (identify/push).
+    void announce_addresses();
 
     // Closes all connections with the peer (a lost beat); it may be dialled again.
     void disconnect(PeerId const& peer);

@@ -135,7 +135,7 @@ void Host::Impl::on_connection_up(ConnectionPtr const& connection, std::string c
     log::debug(
         "net", "connected {} {} at {}", outbound ? "to" : "from", peer.text(), remote.text()
     );
-    spawn(ask_for_life(connection));
+    spawn(ask_for_life(connection, options_.ping));
     spawn(ask_identity(connection));
     if (callbacks_.on_connection_opened) {
         callbacks_.on_connection_opened(peers_.facts_of(*connection));

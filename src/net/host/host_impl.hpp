@@ -46,6 +46,8 @@ public:
     void dial(Multiaddr const& address);
     void disconnect(PeerId const& peer);
 
+    void announce_addresses() { addresses_changed_.notify(); }
+
     [[nodiscard]] PeerId const& id() const { return options_.identity.peer_id(); }
 
     [[nodiscard]] std::vector<Multiaddr> const& listen_addresses() const;
@@ -108,10 +110,11 @@ private:
     asio::awaitable<void> dispatch(std::unique_ptr<MuxStream> stream, std::string protocol);
     asio::awaitable<void> ask_identity(ConnectionPtr connection);
     asio::awaitable<void> tell_identity(std::unique_ptr<MuxStream> stream);
-    asio::awaitable<void> hear_identity(std::unique_ptr<MuxStream> stream);
-    void set_identity(PeerId const& peer, BytesView message);
-    void announce_addresses();
+    asio::awaitable<void> push_identities();
     asio::awaitable<void> push_identity(ConnectionPtr connection);
+    asio::awaitable<void> hear_identity(std::unique_ptr<MuxStream> stream, bool is_push);
+    void set_identity(PeerId const& peer, BytesView message, bool is_push);
+    [[nodiscard]] Bytes own_identity(Connection const& connection) const;
     [[nodiscard]] std::vector<std::string> protocols() const;
 
     asio::any_io_executor executor_;
@@ -132,6 +135,7 @@ private:
     peers::Exchange exchange_;
     Signal exchange_changed_;
     Refusals refusals_;
+    Signal addresses_changed_;
     PubSub pubsub_;
     std::unique_ptr<MdnsSocket> mdns_;
     PendingUpgrades pending_;

@@ -63,7 +63,7 @@ asio::awaitable<void> Host::Impl::tell_peers() {
 asio::awaitable<void> Host::Impl::tell_peer(peers::Outgoing out) {
     auto stream = co_await open_stream(out.to, peers::protocol);
     if (stream) {
-        auto const deadline = now() + negotiation_timeout;
+        auto const deadline = now() + options_.limits.negotiation_timeout;
         auto const written = co_await before(deadline, write_message(**stream, out.message));
         if (written && *written) {
             (*stream)->close_write();
@@ -75,7 +75,7 @@ asio::awaitable<void> Host::Impl::tell_peer(peers::Outgoing out) {
 }
 
 asio::awaitable<void> Host::Impl::hear_peers(std::unique_ptr<Stream> stream) {
-    auto const deadline = now() + negotiation_timeout;
+    auto const deadline = now() + options_.limits.negotiation_timeout;
     auto const message = co_await before(deadline, read_message(*stream, peers::message_bytes_max));
     if (!message || !*message) {
         co_return;

@@ -44,7 +44,7 @@ Host::Impl::dispatch(std::unique_ptr<MuxStream> stream, std::string protocol) {
     } else if (protocol == identify::protocol) {
         co_await tell_identity(std::move(stream));
     } else if (protocol == identify::push_protocol) {
-        co_await hear_identity(std::move(stream));
+        co_await hear_identity(std::move(stream), true);
     } else {
         co_await pubsub_.read(std::move(stream));
     }
@@ -63,23 +63,32 @@ asio::awaitable<void> Host::Impl::ask_identity(ConnectionPtr connection) {
         co_return;
     }
     opened->stream->close_write(); // We only read.
-    co_await hear_identity(std::move(opened->stream));
+    co_await hear_identity(std::move(opened->stream), false);
 }
 
-asio::awaitable<void> Host::Impl::hear_identity(std::unique_ptr<MuxStream> stream) {
-    auto const deadline = now() + options_.limits.negotiation_timeout;
-    auto const message =
-        co_await before(deadline, read_message(*stream, identify::message_bytes_max));
+asio::awaitable<void> Host::Impl::hear_identity(std::unique_ptr<MuxStream> stream, bool is_push) {
+    auto const& limits = options_.identify;
+    auto const deadline = now() + limits.patience;
+    auto const message = co_await before(deadline, read_message(*stream, limits.message_bytes_max));
     if (message && *message) {
-        set_identity(stream->peer(), **message);
+        set_identity(stream->peer(), **message, is_push);
     }
 }
 
-void Host::Impl::set_identity(PeerId const& peer, BytesView bytes) {
-    auto message = identify::decode(bytes);
+void Host::Impl::set_identity(PeerId const& peer, BytesView bytes, bool is_push) {
+    auto message = identify::decode(bytes, options_.identify);
     if (!message) {
         log::debug("net", "identify of {}: {}", peer.short_text(), message.error().text());
         return;
+    }
+    if (message->public_key && PeerId::of(*message->public_key) != peer) {
+        log::debug("net", "identify of {} has the key of somebody else", peer.short_text());
+        return;
+    }
+    if (auto const* const known = peers_.identity(peer); known != nullptr && is_push) {
+        auto updated = *known;
+        identify::update(updated, std::move(*message));
+        *message = std::move(updated);
     }
     log::debug("net", "{} is {}", peer.short_text(), message->agent_version);
     auto const addresses = message->listen;
@@ -88,26 +97,35 @@ void Host::Impl::set_identity(PeerId const& peer, BytesView bytes) {
     pubsub_.connections_changed(peer); // Knowing what it is may change which one we prefer.
 }
 
-asio::awaitable<void> Host::Impl::tell_identity(std::unique_ptr<MuxStream> stream) {
+Bytes Host::Impl::own_identity(Connection const& connection) const {
     identify::Message message;
     message.public_key = options_.identity.public_key();
-    message.listen = listeners_.reachable(interfaces_, peers_.local_ip(stream->connection()));
+    message.listen = listeners_.reachable(interfaces_, peers_.local_ip(connection));
     message.protocols = protocols();
-    message.observed = stream->connection().info().remote;
+    message.observed = connection.info().remote;
     message.protocol_version = protocol_version;
     message.agent_version = options_.agent_version;
-    auto const encoded = identify::encode(message);
-    auto const deadline = now() + options_.limits.negotiation_timeout;
+    return identify::encode(message);
+}
+
+asio::awaitable<void> Host::Impl::tell_identity(std::unique_ptr<MuxStream> stream) {
+    auto const encoded = own_identity(stream->connection());
+    auto const deadline = now() + options_.identify.patience;
     auto const written = co_await before(deadline, write_message(*stream, encoded));
     if (written && *written) {
         stream->close_write();
     }
 }
 
-void Host::Impl::announce_addresses() {
-    for (auto const& peer : peers_.peers()) {
-        if (auto const connection = peers_.preferred(peer)) {
-            spawn(push_identity(connection));
+asio::awaitable<void> Host::Impl::push_identities() {
+    while (true) {
+        co_await addresses_changed_.wait();
+        co_await pause_until(now() + options_.identify.push_pause);
+        for (auto const& peer : peers_.peers()) {
+            bool const may_speak = speaks(peer, identify::push_protocol).value_or(true);
+            if (auto const connection = peers_.preferred(peer); connection && may_speak) {
+                spawn(push_identity(connection));
+            }
         }
     }
 }
@@ -117,7 +135,7 @@ asio::awaitable<void> Host::Impl::push_identity(ConnectionPtr connection) {
     auto opened = co_await open_negotiated(connection, std::move(names));
     if (opened) {
         co_await tell_identity(std::move(opened->stream));
-    }
+    } // Or it does not want to hear of it.
 }
 
 asio::awaitable<Result<std::unique_ptr<Stream>>>

@@ -31,10 +31,6 @@ struct HostLimits {
     // than any answer takes.
     Duration negotiation_timeout = 10s;
 
-    // Gossip streams of the peer that one connection reads at once: each may hold a message of
-    // 8 MiB. rust takes as many.
-    std::size_t inbound_gossip_max = 4;
-
     // Streams, their windows and the keep-alive of one connection.
     yamux::Limits mux;
 };

@@ -4,7 +4,6 @@
 #include "base/entropy.hpp"
 #include "base/log.hpp"
 #include "base/overloaded.hpp"
-#include "net/ping/ping.hpp"
 
 #include <array>
 #include <variant>
@@ -16,9 +15,9 @@ namespace {
 // more bytes is a miss as well.
 class PingDriver {
 public:
-    explicit PingDriver(std::shared_ptr<Connection> connection)
+    PingDriver(std::shared_ptr<Connection> connection, ping::Timing timing)
         : connection_(std::move(connection))
-        , machine_(Random(random_u64()), now()) {}
+        , machine_(Random(random_u64()), now(), timing) {}
 
     asio::awaitable<void> run() {
         while (connection_->is_open()) {
@@ -97,8 +96,8 @@ private:
 
 } // namespace
 
-asio::awaitable<void> ask_for_life(std::shared_ptr<Connection> connection) {
-    PingDriver driver(std::move(connection));
+asio::awaitable<void> ask_for_life(std::shared_ptr<Connection> connection, ping::Timing timing) {
+    PingDriver driver(std::move(connection), timing);
     co_await driver.run();
 }
 

@@ -4,13 +4,14 @@
 #pragma once
 
 #include "net/host/negotiate.hpp"
+#include "net/ping/ping.hpp"
 
 #include <memory>
 
 namespace exo::net {
 
 // Closes the connection when the peer does not answer.
-asio::awaitable<void> ask_for_life(std::shared_ptr<Connection> connection);
+asio::awaitable<void> ask_for_life(std::shared_ptr<Connection> connection, ping::Timing timing);
 
 // Echoes until the peer ends the stream.
 asio::awaitable<void> answer_pings(std::unique_ptr<MuxStream> stream);

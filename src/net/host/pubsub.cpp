@@ -9,8 +9,6 @@
 namespace exo::net {
 namespace {
 
-constexpr gossipsub::Limits router_limits;
-
 // As rust: a restarted node must not repeat its numbers, so they begin at the wall clock.
 std::uint64_t first_sequence_number() {
     auto const since_epoch = std::chrono::system_clock::now().time_since_epoch();
@@ -21,10 +19,15 @@ std::uint64_t first_sequence_number() {
 
 } // namespace
 
-PubSub::PubSub(asio::any_io_executor executor, Identity const& identity, Hooks hooks)
+PubSub::PubSub(
+    asio::any_io_executor executor,
+    Identity const& identity,
+    gossipsub::Limits const& limits,
+    Hooks hooks
+)
     : executor_(std::move(executor))
     , hooks_(std::move(hooks))
-    , router_(identity, Random(random_u64()), first_sequence_number(), now(), router_limits) {}
+    , router_(identity, Random(random_u64()), first_sequence_number(), now(), limits) {}
 
 std::vector<std::string> PubSub::protocols() {
     return {gossipsub::protocol_1_2, gossipsub::protocol_1_1, gossipsub::protocol_1_0};
@@ -85,25 +88,35 @@ void PubSub::pump() {
 }
 
 asio::awaitable<void> PubSub::read(std::unique_ptr<MuxStream> stream) {
-    struct Counted {
-        std::map<Connection const*, std::size_t>& counts;
-        Connection const* connection;
+    struct Reading {
+        std::map<Connection const*, MuxStream*>& all;
+        MuxStream& stream;
 
-        ~Counted() {
-            if (--counts[connection] == 0) {
-                counts.erase(connection);
+        Reading(std::map<Connection const*, MuxStream*>& readings, MuxStream& newest)
+            : all(readings)
+            , stream(newest) {
+            auto const [entry, is_first] = all.emplace(&stream.connection(), &stream);
+            if (!is_first) {
+                entry->second->reset(); // Which ends its reading.
+                entry->second = &stream;
+            }
+        }
+
+        Reading(Reading const&) = delete;
+        Reading& operator=(Reading const&) = delete;
+
+        ~Reading() {
+            auto const entry = all.find(&stream.connection());
+            if (entry != all.end() && entry->second == &stream) {
+                all.erase(entry);
             }
         }
     };
 
-    Counted const counted{inbound_, &stream->connection()};
-    if (++inbound_[&stream->connection()] > stream->connection().limits().inbound_gossip_max) {
-        log::debug("net", "{} opens too many gossip streams", stream->peer().short_text());
-        co_return;
-    }
+    Reading const reading(inbound_, *stream);
     auto const peer = stream->peer();
     while (true) {
-        auto const rpc = co_await read_message(*stream, router_limits.rpc_bytes_max);
+        auto const rpc = co_await read_message(*stream, router_.limits().rpc_bytes_max);
         if (!rpc) {
             log::debug("net", "gossip of {}: {}", peer.short_text(), rpc.error().text());
             co_return;
@@ -118,12 +131,13 @@ asio::awaitable<void> PubSub::read(std::unique_ptr<MuxStream> stream) {
 }
 
 asio::awaitable<void> PubSub::write_to(PeerId peer, WriterPtr writer) {
+    auto const& limits = router_.limits();
     std::map<std::weak_ptr<Connection>, int, std::owner_less<>> opened_on;
     bool announced = false;
     while (!writer->stopped) {
         auto const connection = hooks_.preferred(peer);
         bool const needed = announced || router_.has_rpc(peer);
-        if (!needed || !connection || opened_on[connection] >= streams_per_connection_max) {
+        if (!needed || !connection || opened_on[connection] >= limits.streams_per_connection_max) {
             co_await writer->wake.wait();
             continue;
         }
@@ -132,9 +146,9 @@ asio::awaitable<void> PubSub::write_to(PeerId peer, WriterPtr writer) {
         if (!opened) {
             log::debug("net", "no gossip to {}: {}", peer.short_text(), opened.error().text());
             if (opened.error().code() == Errc::unsupported) {
-                opened_on[connection] = streams_per_connection_max;
+                opened_on[connection] = limits.streams_per_connection_max;
             }
-            co_await pause_until(now() + reopen_pause);
+            co_await pause_until(now() + limits.stream_reopen_pause);
             continue;
         }
         if (auto const version = gossipsub::version_of(opened->protocol)) {
@@ -145,8 +159,13 @@ asio::awaitable<void> PubSub::write_to(PeerId peer, WriterPtr writer) {
         }
         announced = true;
         co_await use_stream(peer, writer, *opened->stream);
+        if (opened_on[connection] >= limits.streams_per_connection_max) {
+            log::info("net", "no more gossip to {} on this connection", peer.short_text());
+        }
         if (hooks_.preferred(peer) == connection) {
-            co_await pause_until(now() + reopen_pause); // The stream was lost, not moved.
+            co_await pause_until(
+                now() + limits.stream_reopen_pause
+            ); // The stream was lost, not moved.
         }
     }
 }

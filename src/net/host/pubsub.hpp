@@ -7,6 +7,10 @@
 // streams and turns gossip off at the fifth of a connection, so each connection gets few of them
 // (specs/libp2p.md 1.1).
 //
+// Of the inbound gossip streams of a connection only the newest is read, as rust has it: a peer
+// opens another one because it has lost the one before. So a connection holds one RPC of a peer at
+// most while it is being read.
+//
 // Owned by the Host, which outlives all coroutines of this. Network thread only.
 #pragma once
 
@@ -30,12 +34,12 @@ public:
         std::function<void(gossipsub::Message const&)> on_message;
     };
 
-    // Streams that one connection may see from us: rust takes four.
-    static constexpr int streams_per_connection_max = 4;
-    // Before a stream that was lost is opened again.
-    static constexpr Duration reopen_pause = 1s;
-
-    PubSub(asio::any_io_executor executor, Identity const& identity, Hooks hooks);
+    PubSub(
+        asio::any_io_executor executor,
+        Identity const& identity,
+        gossipsub::Limits const& limits,
+        Hooks hooks
+    );
 
     // The names that streams of this protocol have, in the order in which we propose them.
     [[nodiscard]] static std::vector<std::string> protocols();
@@ -81,7 +85,7 @@ private:
     Hooks hooks_;
     gossipsub::Router router_;
     std::map<PeerId, WriterPtr> writers_;
-    std::map<Connection const*, std::size_t> inbound_; // Streams being read.
+    std::map<Connection const*, MuxStream*> inbound_; // The streams that are being read.
     bool pumping_ = false;
 };
 

@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 namespace exo::net::identify {
 namespace {
 
@@ -45,11 +47,13 @@ Bytes encode(Message const& message) {
     return {text.begin(), text.end()};
 }
 
-Result<Message> decode(BytesView bytes) {
-    if (bytes.size() > message_bytes_max) {
+Result<Message> decode(BytesView bytes, Limits const& limits) {
+    if (bytes.size() > limits.message_bytes_max) {
         return Error(
             Errc::limit,
-            fmt::format("identify: {} bytes; {} is the limit", bytes.size(), message_bytes_max)
+            fmt::format(
+                "identify: {} bytes; {} is the limit", bytes.size(), limits.message_bytes_max
+            )
         );
     }
     pb::Identify in;
@@ -59,11 +63,11 @@ Result<Message> decode(BytesView bytes) {
         );
     }
     auto const entries = in.listen_addresses_size() + in.protocols_size();
-    if (static_cast<std::size_t>(entries) > entries_max) {
+    if (static_cast<std::size_t>(entries) > limits.entries_max) {
         return Error(
             Errc::limit,
             fmt::format(
-                "identify: {} addresses and protocols; {} is the limit", entries, entries_max
+                "identify: {} addresses and protocols; {} is the limit", entries, limits.entries_max
             )
         );
     }
@@ -83,6 +87,28 @@ Result<Message> decode(BytesView bytes) {
     message.protocol_version = in.protocol_version();
     message.agent_version = in.agent_version();
     return message;
+}
+
+void update(Message& known, Message push) {
+    auto const replace_text = [](std::string& text, std::string& by) {
+        if (!by.empty()) {
+            text = std::move(by);
+        }
+    };
+    if (push.public_key) {
+        known.public_key = push.public_key;
+    }
+    if (!push.listen.empty()) {
+        known.listen = std::move(push.listen);
+    }
+    if (!push.protocols.empty()) {
+        known.protocols = std::move(push.protocols);
+    }
+    if (push.observed) {
+        known.observed = std::move(push.observed);
+    }
+    replace_text(known.protocol_version, push.protocol_version);
+    replace_text(known.agent_version, push.agent_version);
 }
 
 } // namespace exo::net::identify

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/bytes.hpp"
+#include "net/identify/limits.hpp"
 #include "net/wire/multiaddr.hpp"
 #include "net/wire/public_key.hpp"
 
@@ -19,12 +20,8 @@ namespace exo::net::identify {
 constexpr char const* protocol = "/ipfs/id/1.0.0";
 constexpr char const* push_protocol = "/ipfs/id/push/1.0.0";
 
-// What we accept; js's own limit. Signed peer records make messages of 1 KiB usual.
-constexpr std::size_t message_bytes_max = 8192;
 // What we send: rust reads no more.
 constexpr std::size_t message_sent_bytes_max = 4096;
-// Of one message; 8 KiB could hold thousands of empty names.
-constexpr std::size_t entries_max = 256;
 
 struct Message {
     std::optional<PublicKey> public_key; // Empty also for a key of another type than Ed25519.
@@ -42,6 +39,10 @@ struct Message {
 
 // Takes fields in any order and skips what it does not know, also addresses.
 // Errors: protocol, limit.
-[[nodiscard]] Result<Message> decode(BytesView bytes);
+[[nodiscard]] Result<Message> decode(BytesView bytes, Limits const& limits = {});
+
+// What a push says replaces what was known; of what it does not say nothing changes (it may hold
+// only the fields that are new).
+void update(Message& known, Message push);
 
 } // namespace exo::net::identify

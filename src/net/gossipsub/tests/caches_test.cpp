@@ -30,7 +30,7 @@ TEST(SeenCache, a_flood_forgets_the_oldest) {
 }
 
 TEST(MessageCache, keeps_messages_for_5_heartbeats_and_tells_of_the_last_3) {
-    MessageCache cache(5, 1000);
+    MessageCache cache(5, 10'000);
     cache.put(message("a", "topic", 10));
     cache.put(message("other", "another topic", 10));
     for (int age = 0; age < 5; ++age) {
@@ -43,14 +43,14 @@ TEST(MessageCache, keeps_messages_for_5_heartbeats_and_tells_of_the_last_3) {
 }
 
 TEST(MessageCache, beyond_its_bytes_the_oldest_go) {
-    MessageCache cache(5, 100);
+    MessageCache cache(5, 2 * message_overhead_bytes + 100);
     cache.put(message("a", "topic", 60));
     cache.put(message("a", "topic", 60)); // The same.
-    EXPECT_EQ(cache.bytes_count(), 60U);
+    EXPECT_EQ(cache.bytes_count(), 60 + message_overhead_bytes);
     cache.put(message("b", "topic", 60));
     EXPECT_FALSE(cache.find("a"));
     EXPECT_TRUE(cache.find("b"));
-    cache.put(message("too large", "topic", 200));
+    cache.put(message("too large", "topic", 1000));
     EXPECT_EQ(cache.bytes_count(), 0U);
 }
 

@@ -199,22 +199,6 @@ TEST_F(LimitsTest, a_peer_writes_so_much_that_nobody_reads_and_no_more) {
     run_for(50ms);
 }
 
-TEST_F(LimitsTest, a_connection_is_read_on_so_many_gossip_streams) {
-    auto& a = start(limited({.inbound_gossip_max = 2}));
-    auto const peer = bare_peer(a);
-    auto open = [&] { return run(open_negotiated(peer.connection(), {"/meshsub/1.2.0"})); };
-    auto const first = open();
-    auto const second = open();
-    ASSERT_TRUE(first);
-    ASSERT_TRUE(second);
-    auto const third = open(); // The reset may overtake the agreement.
-    std::array<std::uint8_t, 1> byte{};
-    auto const error = third ? run(third->stream->read_some(byte)).error() : third.error();
-    EXPECT_EQ(error.code(), Errc::cancelled) << error.text();
-    ASSERT_TRUE(run(second->stream->write(Bytes{0}))); // An empty RPC.
-    EXPECT_FALSE(peer.ended());
-}
-
 // The keep-alive of yamux, for peers that libp2p's ping does not reach.
 TEST_F(LimitsTest, a_connection_that_answers_no_keep_alive_ends) {
     HostLimits limits;

@@ -103,9 +103,10 @@ TEST(Identify, addresses_and_keys_that_we_cannot_use_are_left_out) {
 }
 
 TEST(Identify, too_long_or_too_many_is_refused) {
-    EXPECT_EQ(decode(Bytes(message_bytes_max + 1)).error().code(), Errc::limit);
+    Limits const limits;
+    EXPECT_EQ(decode(Bytes(limits.message_bytes_max + 1)).error().code(), Errc::limit);
     Bytes bytes;
-    for (std::size_t i = 0; i <= entries_max; ++i) {
+    for (std::size_t i = 0; i <= limits.entries_max; ++i) {
         append(bytes, from_hex("1a00").value());
     }
     EXPECT_EQ(decode(bytes).error().code(), Errc::limit);
@@ -136,6 +137,23 @@ TEST(Identify, what_rust_would_not_read_is_not_sent) {
     auto const read = decode(bytes).value();
     EXPECT_EQ(read.listen.front(), message.listen.front());
     EXPECT_EQ(read.protocols, message.protocols);
+}
+
+TEST(Identify, a_push_replaces_each_field_that_it_has_and_no_other) {
+    auto const whole = decode(messages_of(recorded().at("sessions").at("rust-dials-rust")).at(0));
+    Message known;
+    update(known, *whole);
+    EXPECT_EQ(known, *whole);
+    update(known, {});
+    EXPECT_EQ(known, *whole);
+    auto const address = Multiaddr::parse("/ip4/10.0.0.1/tcp/4001").value();
+    update(known, {.listen = {address}, .agent_version = "new"});
+    EXPECT_EQ(known.listen, std::vector{address});
+    EXPECT_EQ(known.agent_version, "new");
+    EXPECT_EQ(known.protocols, whole->protocols);
+    EXPECT_EQ(known.public_key, whole->public_key);
+    EXPECT_EQ(known.observed, whole->observed);
+    EXPECT_EQ(known.protocol_version, whole->protocol_version);
 }
 
 } // namespace
