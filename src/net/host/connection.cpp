@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/host/connection.hpp"
 
-#include "base/assert.hpp"
-
 #include <boost/asio/write.hpp>
 
 #include <variant>
@@ -216,8 +214,8 @@ void Connection::on_event(yamux::GoAwayReceived const&) {
 
 std::unique_ptr<MuxStream> Connection::add_stream(yamux::StreamId id) {
     auto state = std::make_shared<StreamState>(executor_);
-    auto const added = streams_.emplace(id, state).second;
-    EXO_ASSERT(added);
+    // A peer may use the id of a stream that has ended again, while its MuxStream is still here.
+    streams_.insert_or_assign(id, state);
     return std::make_unique<MuxStream>(shared_from_this(), id, std::move(state));
 }
 
@@ -233,32 +231,45 @@ Result<std::unique_ptr<MuxStream>> Connection::open() {
     return add_stream(*id);
 }
 
-std::size_t Connection::send(yamux::StreamId id, BytesView bytes) {
-    auto const count = session_.send(id, bytes);
+bool Connection::knows(yamux::StreamId id, StreamState const& state) const {
+    auto const found = streams_.find(id);
+    return found != streams_.end() && found->second.get() == &state;
+}
+
+std::size_t Connection::send(yamux::StreamId id, StreamState const& state, BytesView bytes) {
+    auto const count = knows(id, state) ? session_.send(id, bytes) : 0;
     wake_writer();
     return count;
 }
 
-void Connection::release(yamux::StreamId id, std::size_t bytes_count) {
-    session_.release(id, bytes_count, now());
-    wake_writer();
+void Connection::release(yamux::StreamId id, StreamState const& state, std::size_t bytes_count) {
+    if (knows(id, state)) {
+        session_.release(id, bytes_count, now());
+        wake_writer();
+    }
 }
 
-void Connection::close_write(yamux::StreamId id) {
-    session_.close_write(id);
-    wake_writer();
+void Connection::close_write(yamux::StreamId id, StreamState const& state) {
+    if (knows(id, state)) {
+        session_.close_write(id);
+        wake_writer();
+    }
 }
 
-void Connection::reset(yamux::StreamId id) {
-    session_.reset(id);
-    streams_.erase(id);
-    wake_writer();
+void Connection::reset(yamux::StreamId id, StreamState const& state) {
+    if (knows(id, state)) {
+        session_.reset(id);
+        streams_.erase(id);
+        wake_writer();
+    }
 }
 
-void Connection::abandon(yamux::StreamId id) {
-    session_.abandon(id);
-    streams_.erase(id);
-    wake_writer();
+void Connection::abandon(yamux::StreamId id, StreamState const& state) {
+    if (knows(id, state)) {
+        session_.abandon(id);
+        streams_.erase(id);
+        wake_writer();
+    }
 }
 
 void Connection::wake_writer() {

@@ -68,12 +68,14 @@ private:
     void begin_closing(Error reason);
     void end(Error const& reason);
 
-    // For MuxStream.
-    [[nodiscard]] std::size_t send(yamux::StreamId id, BytesView bytes);
-    void release(yamux::StreamId id, std::size_t bytes_count);
-    void close_write(yamux::StreamId id);
-    void reset(yamux::StreamId id);
-    void abandon(yamux::StreamId id);
+    // For MuxStream. They do nothing for a stream that is gone: the peer may have opened another
+    // with its id.
+    [[nodiscard]] std::size_t send(yamux::StreamId id, StreamState const& state, BytesView bytes);
+    void release(yamux::StreamId id, StreamState const& state, std::size_t bytes_count);
+    void close_write(yamux::StreamId id, StreamState const& state);
+    void reset(yamux::StreamId id, StreamState const& state);
+    void abandon(yamux::StreamId id, StreamState const& state);
+    [[nodiscard]] bool knows(yamux::StreamId id, StreamState const& state) const;
     void wake_writer();
 
     asio::any_io_executor executor_;

@@ -23,9 +23,9 @@ MuxStream::~MuxStream() {
         --connection_->direct_streams_;
     }
     if (state_->write_closed) {
-        connection_->abandon(id_);
+        connection_->abandon(id_, *state_);
     } else if (!state_->broken) {
-        connection_->reset(id_);
+        connection_->reset(id_, *state_);
     }
 }
 
@@ -55,7 +55,7 @@ asio::awaitable<Result<std::size_t>> MuxStream::read_some(std::span<std::uint8_t
     auto const credited = std::min(count, unread_bytes_);
     unread_bytes_ -= credited;
     if (count > credited) {
-        connection_->release(id_, count - credited);
+        connection_->release(id_, *state_, count - credited);
     }
     co_return count;
 }
@@ -68,7 +68,7 @@ asio::awaitable<Result<void>> MuxStream::write(BytesView bytes) {
         if (state_->write_closed) {
             co_return Error(Errc::invalid_argument, "the stream's writing side was closed");
         }
-        bytes = bytes.subspan(connection_->send(id_, bytes));
+        bytes = bytes.subspan(connection_->send(id_, *state_, bytes));
         if (bytes.empty()) {
             co_return Result<void>();
         }
@@ -79,7 +79,7 @@ asio::awaitable<Result<void>> MuxStream::write(BytesView bytes) {
 void MuxStream::close_write() {
     if (!state_->write_closed && !state_->broken) {
         state_->write_closed = true;
-        connection_->close_write(id_);
+        connection_->close_write(id_, *state_);
     }
 }
 
@@ -91,7 +91,7 @@ void MuxStream::reset() {
     state_->received.clear();
     state_->readable.notify();
     state_->writable.notify();
-    connection_->reset(id_);
+    connection_->reset(id_, *state_);
 }
 
 void MuxStream::unread(Bytes bytes) {

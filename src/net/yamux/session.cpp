@@ -385,7 +385,10 @@ void Session::abandon(StreamId id) {
         return;
     }
     auto& stream = found->second;
-    EXO_ASSERT(stream.write_ended);
+    if (!stream.write_ended) {
+        reset(id);
+        return;
+    }
     stream.abandoned = true;
     stream.released_bytes += stream.unread_bytes();
     forget_if_ended(found);

@@ -106,8 +106,8 @@ public:
     void close_write(StreamId stream);
 
     // Nobody reads it any more either, nor what has come already: no further event of this stream
-    // follows. It lives on for what we have sent; data that still comes resets it.
-    // REQUIRES: close_write(), if the stream is known.
+    // follows. It lives on for what we have sent; data that still comes resets it. A stream whose
+    // writing side is open is reset at once.
     void abandon(StreamId stream);
 
     // Both directions end now; no further event of this stream follows.

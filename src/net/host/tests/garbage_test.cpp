@@ -142,5 +142,45 @@ TEST_F(HostTest, garbage_behind_the_handshake_ends_the_connection) {
     EXPECT_TRUE(a.host.connections().empty());
 }
 
+// A stream has ended both ways and its handler still holds it; the peer opens another with its id.
+TEST_F(HostTest, an_id_that_comes_again_is_another_stream) {
+    constexpr std::string_view protocol = "/exo/sink/1.0.0";
+    auto& a = add(options_of(1));
+    std::vector<std::unique_ptr<Stream>> taken;
+    a.host.handle(
+        std::string(protocol),
+        [&](std::unique_ptr<Stream> stream) -> asio::awaitable<void> {
+            stream->close_write();
+            taken.push_back(std::move(stream));
+            co_return;
+        }
+    );
+    ASSERT_TRUE(a.host.start());
+    auto upgraded = run(shake_hands(io_, options_of(5), a.address()));
+    ASSERT_TRUE(upgraded) << upgraded.error().text();
+    auto const words =
+        multistream::Dialer({std::string(protocol)}, multistream::Mode::wait).take_output();
+    Bytes frame;
+    yamux::append_header(
+        frame,
+        {.flags = yamux::flag::syn | yamux::flag::fin,
+         .stream = 1,
+         .length = static_cast<std::uint32_t>(words.size())}
+    );
+    append(frame, words);
+    for (std::size_t i = 1; i <= 3; ++i) {
+        upgraded->channel->send(frame);
+        auto const output = upgraded->channel->take_output();
+        asio::write(upgraded->socket, asio::buffer(output));
+        ASSERT_TRUE(run_until([&] { return taken.size() == i; })) << i;
+    }
+    std::array<std::uint8_t, 1> byte{};
+    for (auto const& stream : taken) {
+        EXPECT_EQ(run(stream->read_some(byte)).value(), 0u);
+    }
+    taken.clear();
+    EXPECT_EQ(a.host.connections().size(), 1u);
+}
+
 } // namespace
 } // namespace exo::net::test
