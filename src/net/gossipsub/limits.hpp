@@ -59,6 +59,10 @@ struct Limits {
     // first is replaced after the third.
     Duration iwant_wait = 1500ms;
 
+    // After an RPC, messages of others wait this long for company: under load they travel in a few
+    // RPCs, and many turn out to be there already. Our own messages do not wait, nor does control,
+    // and whatever waits goes with them.
+    Duration forward_pause = 5ms;
     // In a queue: our own messages (and what a peer asked for), and those of others, which take
     // other ways as well. Who is that slow gets fresh ones instead.
     Duration publish_age_max = 5s;

@@ -50,6 +50,21 @@ std::size_t rpc_bytes_of(std::size_t message_bytes) {
     return 1 + length.size() + message_bytes;
 }
 
+void Outbox::announce(std::string const& topic, bool subscribed) {
+    announcements_[topic] = subscribed;
+    urgent_ = true;
+}
+
+void Outbox::graft(std::string const& topic) {
+    mesh_changes_[topic] = std::nullopt;
+    urgent_ = true;
+}
+
+void Outbox::prune(std::string const& topic, Duration backoff) {
+    mesh_changes_[topic] = backoff;
+    urgent_ = true;
+}
+
 void Outbox::ihave(std::string const& topic, std::vector<MessageId> const& ids) {
     for (auto const& id : ids) {
         if (has_room(id.size())) {
@@ -76,10 +91,13 @@ bool Outbox::has_room(std::size_t id_bytes) {
         return false;
     }
     gossip_bytes_ += bytes_count;
+    urgent_ = true;
     return true;
 }
 
-void Outbox::push(MessageId const& id, std::shared_ptr<Bytes const> encoded, TimePoint expiry) {
+void Outbox::push(
+    MessageId const& id, std::shared_ptr<Bytes const> encoded, TimePoint expiry, Haste haste
+) {
     auto const bytes_count = encoded->size() + message_overhead_bytes;
     EXO_ASSERT(bytes_count <= limits_.queue_bytes_max);
     while (bytes_count_ + bytes_count > limits_.queue_bytes_max) {
@@ -88,6 +106,7 @@ void Outbox::push(MessageId const& id, std::shared_ptr<Bytes const> encoded, Tim
     }
     bytes_count_ += bytes_count;
     messages_.push_back({.id = id, .encoded = std::move(encoded), .expiry = expiry});
+    urgent_ = urgent_ || haste == Haste::urgent;
 }
 
 void Outbox::drop_expired(TimePoint now) {
@@ -119,6 +138,7 @@ std::optional<Bytes> Outbox::take(Unwanted const& unwanted, TimePoint now) {
     take_announcements(rpc);
     append(rpc, take_control());
     take_messages(rpc, unwanted, now);
+    urgent_ = !empty(); // The rest of it follows at once.
     return rpc.empty() ? std::nullopt : std::optional(std::move(rpc));
 }
 

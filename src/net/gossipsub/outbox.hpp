@@ -39,18 +39,23 @@ public:
     explicit Outbox(OutboxLimits const& limits)
         : limits_(limits) {}
 
-    void announce(std::string const& topic, bool subscribed) { announcements_[topic] = subscribed; }
+    // What others send as well may wait a moment for more; everything else is urgent.
+    enum class Haste { urgent, may_wait };
 
-    void graft(std::string const& topic) { mesh_changes_[topic] = std::nullopt; }
-
-    void prune(std::string const& topic, Duration backoff) { mesh_changes_[topic] = backoff; }
-
+    void announce(std::string const& topic, bool subscribed);
+    void graft(std::string const& topic);
+    void prune(std::string const& topic, Duration backoff);
     void ihave(std::string const& topic, std::vector<MessageId> const& ids);
     void iwant(MessageId const& id);
     void dont_want(MessageId const& id);
 
     // Not to be sent after `expiry`. REQUIRES: it alone fits the limit of the queue.
-    void push(MessageId const& id, std::shared_ptr<Bytes const> encoded, TimePoint expiry);
+    void push(
+        MessageId const& id,
+        std::shared_ptr<Bytes const> encoded,
+        TimePoint expiry,
+        Haste haste = Haste::urgent
+    );
 
     void drop_expired(TimePoint now);
 
@@ -59,6 +64,8 @@ public:
 
     // Something waits; it may still be unwanted.
     [[nodiscard]] bool empty() const;
+
+    [[nodiscard]] bool is_urgent() const { return urgent_; }
 
     [[nodiscard]] bool has_messages() const { return !messages_.empty(); }
 
@@ -94,6 +101,7 @@ private:
     std::deque<Queued> messages_;
     std::size_t bytes_count_ = 0;
     std::size_t dropped_count_ = 0;
+    bool urgent_ = false;
 };
 
 } // namespace exo::net::gossipsub

@@ -163,7 +163,7 @@ Result<void> Router::publish(std::string const& topic, BytesView data, TimePoint
     history_.put(message);
     for (auto& [id, peer] : peers_) {
         if (peer.topics.contains(topic)) {
-            send(peer, message.id, message.encoded, now + limits_.publish_age_max);
+            peer.outbox.push(message.id, message.encoded, now + limits_.publish_age_max);
         }
     }
     return {};
@@ -176,6 +176,8 @@ std::optional<Bytes> Router::next_rpc(PeerId const& id, TimePoint now) {
     }
     auto& peer = found->second;
     auto rpc = peer.outbox.take(peer.unwanted, now);
+    peer.last_rpc = rpc ? now : peer.last_rpc;
+    peer.told_due = TimePoint::max();
     counters_.queue_dropped += peer.outbox.take_dropped_count();
     EXO_ASSERT(!rpc || rpc->size() <= limits_.rpc_bytes_max);
     return rpc;
@@ -184,6 +186,30 @@ std::optional<Bytes> Router::next_rpc(PeerId const& id, TimePoint now) {
 bool Router::has_rpc(PeerId const& peer) const {
     auto const found = peers_.find(peer);
     return found != peers_.end() && !found->second.outbox.empty();
+}
+
+TimePoint Router::rpc_due(PeerId const& peer) const {
+    auto const found = peers_.find(peer);
+    return found == peers_.end() ? TimePoint::max() : rpc_due(found->second);
+}
+
+TimePoint Router::rpc_due(Peer const& peer) const {
+    if (peer.outbox.empty()) {
+        return TimePoint::max();
+    }
+    bool const at_once = peer.outbox.is_urgent() || peer.last_rpc == TimePoint::min();
+    return at_once ? TimePoint::min() : peer.last_rpc + limits_.forward_pause;
+}
+
+std::vector<PeerId> Router::peers_to_wake() {
+    std::vector<PeerId> woken;
+    for (auto& [id, peer] : peers_) {
+        if (auto const due = rpc_due(peer); due < peer.told_due) {
+            peer.told_due = due;
+            woken.push_back(id);
+        }
+    }
+    return woken;
 }
 
 std::vector<PeerId> Router::ready_peers() const {
@@ -279,15 +305,9 @@ void Router::forward(SignedMessage const& message, PeerId const& from, TimePoint
         if (is_large && peer.version == Version::v1_2) {
             peer.outbox.dont_want(message.id);
         }
-        send(peer, message.id, message.encoded, now + limits_.forward_age_max);
+        auto const expiry = now + limits_.forward_age_max;
+        peer.outbox.push(message.id, message.encoded, expiry, Outbox::Haste::may_wait);
     }
-}
-
-void Router::send(
-    Peer& peer, MessageId const& id, std::shared_ptr<Bytes const> bytes, TimePoint expiry
-) {
-    peer.outbox.push(id, std::move(bytes), expiry);
-    counters_.queue_dropped += peer.outbox.take_dropped_count();
 }
 
 void Router::unwant(Peer& peer, std::string_view id, TimePoint now) {

@@ -6,7 +6,7 @@
 // The driver (net::Host) keeps one outgoing stream per connection and reads those of the peer. All
 // state is per peer, not per connection: several connections with one peer are normal, and their
 // streams share the peer's queue. After each call the driver takes all events and wakes the
-// writers of ready_peers(); it calls heartbeat() at deadline().
+// writers of peers_to_wake(), who write at rpc_due(); it calls heartbeat() at deadline().
 //
 // Invariants: a mesh has only connected peers that subscribe to its topic, and only topics that we
 // subscribe to, and never more than mesh_high; what we keep because of one peer is at most
@@ -109,7 +109,15 @@ public:
     // The next RPC to write to this peer, without its length prefix.
     [[nodiscard]] std::optional<Bytes> next_rpc(PeerId const& peer, TimePoint now);
     [[nodiscard]] bool has_rpc(PeerId const& peer) const;
+
+    // When it should be taken: in the past for at once, TimePoint::max() if there is none.
+    [[nodiscard]] TimePoint rpc_due(PeerId const& peer) const;
+
+    // Those who have an RPC.
     [[nodiscard]] std::vector<PeerId> ready_peers() const;
+
+    // Those whose RPC is due earlier than when this was last asked for.
+    [[nodiscard]] std::vector<PeerId> peers_to_wake();
 
     // A valid message of another author on a topic of ours, once.
     [[nodiscard]] std::optional<Message> next_event();
@@ -129,7 +137,9 @@ private:
         Version version = Version::v1_1;
         std::set<std::string, std::less<>> topics;
         Outbox outbox;
-        Outbox::Unwanted unwanted; // By IDONTWANT, or because it has sent them.
+        TimePoint last_rpc = TimePoint::min();
+        TimePoint told_due = TimePoint::max(); // By peers_to_wake().
+        Outbox::Unwanted unwanted;             // By IDONTWANT, or because it has sent them.
         std::map<MessageId, int, std::less<>> retransmitted; // By IWANT; while we have them.
         // Since the last heartbeat.
         std::size_t ihaves = 0;
@@ -154,8 +164,7 @@ private:
     void deliver(SignedMessage message, PeerId const& from, TimePoint now);
     void reject(Peer& peer);
     void forward(SignedMessage const& message, PeerId const& from, TimePoint now);
-    void
-    send(Peer& peer, MessageId const& id, std::shared_ptr<Bytes const> bytes, TimePoint expiry);
+    [[nodiscard]] TimePoint rpc_due(Peer const& peer) const;
     void unwant(Peer& peer, std::string_view id, TimePoint now);
 
     // router_mesh.cpp

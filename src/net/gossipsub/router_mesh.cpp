@@ -90,7 +90,7 @@ void Router::on_iwant(Peer& peer, std::string_view id, TimePoint now) {
     }
     if (sent->second < limits_.retransmissions_max) {
         ++sent->second;
-        send(peer, sent->first, bytes, now + limits_.publish_age_max);
+        peer.outbox.push(sent->first, bytes, now + limits_.publish_age_max);
     }
 }
 

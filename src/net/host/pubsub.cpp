@@ -44,7 +44,7 @@ void PubSub::peer_connected(PeerId const& peer) {
 void PubSub::peer_disconnected(PeerId const& peer) {
     if (auto const found = writers_.find(peer); found != writers_.end()) {
         found->second->stopped = true;
-        found->second->wake.notify();
+        found->second->wake();
         writers_.erase(found);
     }
     router_.peer_disconnected(peer);
@@ -53,7 +53,7 @@ void PubSub::peer_disconnected(PeerId const& peer) {
 
 void PubSub::connections_changed(PeerId const& peer) {
     if (auto const found = writers_.find(peer); found != writers_.end()) {
-        found->second->wake.notify();
+        found->second->wake();
     }
 }
 
@@ -82,7 +82,7 @@ void PubSub::pump() {
         hooks_.on_message(*message);
     }
     pumping_ = false;
-    for (auto const& peer : router_.ready_peers()) {
+    for (auto const& peer : router_.peers_to_wake()) {
         connections_changed(peer);
     }
 }
@@ -130,6 +130,11 @@ asio::awaitable<void> PubSub::read(std::unique_ptr<MuxStream> stream) {
     }
 }
 
+asio::awaitable<void> PubSub::Writer::wait_until(TimePoint deadline) {
+    timer_.expires_at(deadline);
+    co_await timer_.async_wait(as_value);
+}
+
 asio::awaitable<void> PubSub::write_to(PeerId peer, WriterPtr writer) {
     auto const& limits = router_.limits();
     std::map<std::weak_ptr<Connection>, int, std::owner_less<>> opened_on;
@@ -138,7 +143,7 @@ asio::awaitable<void> PubSub::write_to(PeerId peer, WriterPtr writer) {
         auto const connection = hooks_.preferred(peer);
         bool const needed = announced || router_.has_rpc(peer);
         if (!needed || !connection || opened_on[connection] >= limits.streams_per_connection_max) {
-            co_await writer->wake.wait();
+            co_await writer->wait_until(TimePoint::max());
             continue;
         }
         ++opened_on[connection];
@@ -177,10 +182,13 @@ asio::awaitable<void> PubSub::use_stream(PeerId peer, WriterPtr writer, MuxStrea
 
 asio::awaitable<void> PubSub::write_queue(PeerId const& peer, Writer& writer, MuxStream& stream) {
     while (!writer.stopped && hooks_.preferred(peer).get() == &stream.connection()) {
+        if (auto const due = router_.rpc_due(peer); due > now()) {
+            co_await writer.wait_until(due);
+            continue;
+        }
         auto const rpc = router_.next_rpc(peer, now());
         if (!rpc) {
-            co_await writer.wake.wait();
-            continue;
+            continue; // All of it was unwanted.
         }
         auto const result = co_await write_message(stream, *rpc);
         if (!result) {

@@ -65,12 +65,20 @@ public:
 
 private:
     // What the coroutine that writes to one peer and those who wake it share.
-    struct Writer {
+    class Writer {
+    public:
         explicit Writer(asio::any_io_executor const& executor)
-            : wake(executor) {}
+            : timer_(executor) {}
 
-        Signal wake;
+        void wake() { timer_.cancel(); }
+
+        // Until it is woken, and until `deadline` at most. For one coroutine.
+        asio::awaitable<void> wait_until(TimePoint deadline);
+
         bool stopped = false;
+
+    private:
+        asio::steady_timer timer_;
     };
 
     using WriterPtr = std::shared_ptr<Writer>;
