@@ -166,6 +166,29 @@ TEST(RouterTime, heartbeats_come_after_5_seconds_and_then_each_second) {
     EXPECT_EQ(node.router.deadline(), start + 6s);
 }
 
+TEST(RouterTime, messages_of_others_wait_5_ms_after_an_rpc_and_go_with_whatever_is_urgent) {
+    Node node({"a"});
+    node.meet(2, "a");
+    node.meet(3, "a");
+    using Peers = std::vector<PeerId>;
+    (void)node.router.peers_to_wake();
+    EXPECT_EQ(node.router.rpc_due(peer(2)), TimePoint::max());
+    node.now += 1ms;
+    node.hear(3, rpc_of_message(said_by(3, "of another", 1)));
+    EXPECT_EQ(node.router.rpc_due(peer(2)), start + 5ms);
+    EXPECT_EQ(node.router.peers_to_wake(), Peers{peer(2)});
+    node.hear(3, rpc_of_message(said_by(3, "of another", 2)));
+    EXPECT_EQ(node.router.peers_to_wake(), Peers{}); // It knows.
+    ASSERT_TRUE(node.router.publish("a", as_bytes("own"), node.now));
+    EXPECT_LE(node.router.rpc_due(peer(2)), node.now);
+    EXPECT_EQ(node.router.peers_to_wake(), (Peers{peer(2), peer(3)}));
+    EXPECT_EQ(published(node.sent_to(2)).size(), 3U);
+    EXPECT_EQ(node.router.rpc_due(peer(2)), TimePoint::max());
+    node.now += 1s; // Nothing was sent lately: at once.
+    node.hear(3, rpc_of_message(said_by(3, "of another", 3)));
+    EXPECT_LE(node.router.rpc_due(peer(2)), node.now);
+}
+
 TEST(RouterVersion, is_known_by_the_protocols_name) {
     EXPECT_EQ(version_of("/meshsub/1.2.0"), Version::v1_2);
     EXPECT_EQ(version_of("/meshsub/1.1.0"), Version::v1_1);
