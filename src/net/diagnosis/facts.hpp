@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/time.hpp"
+#include "net/interfaces/interface.hpp"
 #include "net/wire/multiaddr.hpp"
 #include "net/wire/peer_id.hpp"
 
@@ -20,14 +21,18 @@ namespace exo::net {
 // One interface and address family on which we speak mDNS.
 struct LinkFacts {
     std::string interface;
-    std::string kind; // As in model::NetworkInterface::interface_type.
+    InterfaceKind kind = InterfaceKind::unknown;
     bool is_ip4 = true;
-    std::vector<std::string> ips;
+    std::vector<InterfaceAddress> addresses;
     TimePoint since;
     std::uint64_t packets_sent = 0;
-    std::uint64_t packets_looped = 0;       // Of ours, heard back: multicast leaves the socket.
+    // Of ours, brought back by this machine's own kernel: they left the socket, and the firewall
+    // here lets them in. It does not show that they left the machine.
+    std::uint64_t packets_looped = 0;
     std::map<std::string, TimePoint> heard; // Other machines, by address: when last.
-    std::string error;                      // Of the socket or the last sending; empty: none.
+    // Addresses that another node announces under our own peer id, and when last.
+    std::map<Multiaddr, TimePoint> twins;
+    std::string error; // Of the socket or the last sending; empty: none.
 };
 
 // An address that was dialled, and how that went last.
@@ -74,6 +79,7 @@ struct NetworkFacts {
     PeerId self;
     std::vector<Multiaddr> listen; // As bound.
     std::vector<LinkFacts> links;
+    std::size_t links_left_out = 0; // On which mDNS does not speak, for there are too many.
     std::vector<DialFacts> dials;
     std::vector<RefusalFacts> refusals;
     std::vector<AnnouncedFacts> announced;

@@ -164,13 +164,17 @@ HostCounters Host::Impl::counters() const {
 }
 
 NetworkFacts Host::Impl::facts() const {
-    return {
+    NetworkFacts facts{
         .self = id(),
         .listen = listen_addresses(),
         .dials = book_.facts(),
         .refusals = refusals_.facts(),
         .connections = peers_.facts(),
     };
+    if (mdns_) {
+        mdns_->tell(facts);
+    }
+    return facts;
 }
 
 Result<void> Host::Impl::publish(std::string const& topic, BytesView data) {

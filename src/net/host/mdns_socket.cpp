@@ -3,6 +3,7 @@
 
 #include "base/entropy.hpp"
 #include "base/log.hpp"
+#include "net/diagnosis/link_log.hpp"
 #include "net/interfaces/reach.hpp"
 #include "net/interfaces/scan.hpp"
 #include "net/mdns/links.hpp"
@@ -36,6 +37,8 @@ constexpr auto as_value = asio::as_tuple(asio::use_awaitable);
 // is found.
 constexpr Duration scan_interval = 5s;
 constexpr int multicast_hops = 255; // RFC 6762 11.
+// RFC 6763 9: every responder answers it with the kinds of services that it has.
+constexpr char const* all_services = "_services._dns-sd._udp.local";
 
 template <class Option>
 Result<void> set(udp::socket& socket, int level, int name, Option const& value, char const* what) {
@@ -110,6 +113,16 @@ struct Link {
     bool has_send_error = false; // Already logged.
 };
 
+LinkLog log_of(mdns::Link const& interface, TimePoint now) {
+    return LinkLog({
+        .interface = interface.name,
+        .kind = interface.kind,
+        .is_ip4 = interface.is_ip4,
+        .addresses = interface.addresses,
+        .since = now,
+    });
+}
+
 } // namespace
 
 // Shared with the readers of its links: each ends when its socket is closed.
@@ -163,6 +176,23 @@ public:
         timer_.cancel();
     }
 
+    void ask_everybody() {
+        mdns::Packet packet;
+        packet.questions.push_back({.name = mdns::Name::of(all_services)});
+        auto const bytes = mdns::encode(packet);
+        for (auto const& [id, link] : links_) {
+            send(id, *link, bytes);
+        }
+    }
+
+    void tell(NetworkFacts& facts) const {
+        facts.links.clear();
+        for (auto const& [id, log] : logs_) {
+            facts.links.push_back(log.facts());
+        }
+        facts.links_left_out = left_out_;
+    }
+
     void abandon() {
         on_discovered_ = nullptr;
         stop();
@@ -184,7 +214,7 @@ private:
         }
         interfaces_ = *interfaces;
         auto [usable, left_out] = mdns::choose_links(interfaces_);
-        if (left_out > 0 && !std::exchange(left_out_told_, true)) {
+        if (std::exchange(left_out_, left_out) == 0 && left_out > 0) {
             log::warning(
                 "mdns", "speaks on {} links only; {} are left out", mdns::links_max, left_out
             );
@@ -201,6 +231,7 @@ private:
             }
             return !is_same;
         });
+        keep_logs(usable);
         for (auto& [id, interface] : usable) {
             std::vector<Multiaddr> addresses;
             for (auto const& own : interface.addresses) {
@@ -213,15 +244,29 @@ private:
         }
     }
 
+    // One for each interface that is there, whether or not its socket could be made.
+    void keep_logs(std::map<mdns::LinkId, mdns::Link> const& usable) {
+        std::erase_if(logs_, [&](auto const& entry) {
+            auto const found = usable.find(entry.first);
+            return found == usable.end() || found->second.name != entry.second.facts().interface;
+        });
+        for (auto const& [id, interface] : usable) {
+            auto& log = logs_.try_emplace(id, log_of(interface, now())).first->second;
+            log.set_addresses(interface.addresses);
+        }
+    }
+
     bool open_link(std::shared_ptr<Impl> const& self, mdns::LinkId id, mdns::Link& interface) {
         auto socket = open_socket(executor_, interface);
         if (!socket) {
+            logs_.at(id).set_error(socket.error().text());
             // Again at each scan, so only the first time loud.
             if (refused_.insert(interface.name).second) {
                 log::warning("mdns", "{}: {}", interface.name, socket.error().text());
             }
             return false;
         }
+        logs_.at(id).set_error("");
         refused_.erase(interface.name);
         log::debug("mdns", "{}: joined", interface.name);
         auto link = std::make_shared<Link>(Link{std::move(interface), std::move(*socket)});
@@ -270,6 +315,9 @@ private:
             .zone = link.interface.name,
             .is_this_machine = is_own(interfaces_, *ip),
         };
+        if (auto const log = logs_.find(id); log != logs_.end()) {
+            log->second.received(packet, source.ip, source.is_this_machine, now());
+        }
         discovery_.receive(id, packet, source, now());
         deliver();
     }
@@ -278,7 +326,14 @@ private:
     void deliver() {
         while (auto packet = discovery_.take_packet()) {
             if (auto const link = links_.find(packet->link); link != links_.end()) {
-                send(*link->second, packet->bytes);
+                send(packet->link, *link->second, packet->bytes);
+            }
+        }
+        while (auto const twin = discovery_.next_twin()) {
+            auto const log = logs_.find(twin->link);
+            if (log != logs_.end() && log->second.met_twin(twin->address, now())) {
+                auto const place = twin->address.text();
+                log::error("net", "the node at {} has this node's key: see exo doctor", place);
             }
         }
         while (auto event = discovery_.next_event()) {
@@ -290,14 +345,22 @@ private:
 
     // A packet that cannot be sent now is lost, as it could be on the network; the next query
     // repeats it.
-    static void send(Link& link, BytesView bytes) {
+    void send(mdns::LinkId id, Link& link, BytesView bytes) {
         auto const group = group_of(link.interface);
         auto const buffer = asio::buffer(bytes.data(), bytes.size());
+        auto& log = logs_.at(id);
         boost::system::error_code error;
         link.socket.send_to(buffer, group, 0, error);
-        if (error && !std::exchange(link.has_send_error, true)) {
-            log::info("mdns", "{}: {}", link.interface.name, io_error("send", error).text());
+        if (!error) {
+            log.sent(bytes);
+            log.set_error("");
+            return;
         }
+        auto text = io_error("send", error).text();
+        if (!std::exchange(link.has_send_error, true)) {
+            log::info("mdns", "{}: {}", link.interface.name, text);
+        }
+        log.set_error(std::move(text));
     }
 
     asio::any_io_executor executor_;
@@ -306,10 +369,11 @@ private:
     std::vector<Multiaddr> listen_;
     OnDiscovered on_discovered_;
     std::map<mdns::LinkId, std::shared_ptr<Link>> links_;
-    std::vector<Interface> interfaces_; // Of this machine, at the last scan.
+    std::map<mdns::LinkId, LinkLog> logs_; // Of each link, and of those that could not be made.
+    std::vector<Interface> interfaces_;    // Of this machine, at the last scan.
     std::set<std::string> refused_; // Interfaces whose socket could not be made; warned of once.
     std::size_t reader_count_ = 0;
-    bool left_out_told_ = false;
+    std::size_t left_out_ = 0; // Links that are one too many.
     bool must_scan_ = false;
     bool is_stopped_ = false;
 };
@@ -334,6 +398,14 @@ asio::awaitable<void> MdnsSocket::run() {
 
 void MdnsSocket::stop() {
     impl_->stop();
+}
+
+void MdnsSocket::ask_everybody() {
+    impl_->ask_everybody();
+}
+
+void MdnsSocket::tell(NetworkFacts& facts) const {
+    impl_->tell(facts);
 }
 
 void MdnsSocket::interfaces_changed() {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "net/diagnosis/facts.hpp"
 #include "net/mdns/discovery.hpp"
 #include "net/wire/multiaddr.hpp"
 #include "net/wire/peer_id.hpp"
@@ -48,6 +49,13 @@ public:
 
     // Asks eagerly again: a peer has gone.
     void search();
+
+    // Asks on every interface for any service of DNS-SD: whatever speaks mDNS there answers, also
+    // printers and televisions. For a test of the network; discovery does not need it.
+    void ask_everybody();
+
+    // Fills in the links: the interfaces that are there, and what was sent and heard on each.
+    void tell(NetworkFacts& facts) const;
 
 private:
     class Impl;

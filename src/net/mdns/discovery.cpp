@@ -151,7 +151,7 @@ void Discovery::receive(LinkId id, BytesView bytes, Source const& source, TimePo
         return;
     }
     if (packet->is_response) {
-        read_answers(*packet, source, now);
+        read_answers(id, *packet, source, now);
         return;
     }
     bool const is_for_us = std::ranges::any_of(packet->questions, [](Question const& question) {
@@ -227,7 +227,18 @@ void Discovery::answer(LinkId id, Link& link, std::uint16_t query_id, TimePoint 
     packets_.push_back({.link = id, .bytes = encode(packet)});
 }
 
-void Discovery::read_answers(Packet const& packet, Source const& source, TimePoint now) {
+// Also when a reflector repeats it. Of this machine the port tells: an address may just have gone.
+bool Discovery::is_ours(Multiaddr const& address, Source const& source) const {
+    auto const target = address.tcp_target();
+    return std::ranges::any_of(links_, [&](auto const& entry) {
+        return std::ranges::any_of(entry.second.addresses, [&](Multiaddr const& own) {
+            bool const is_same_port = target && own.tcp_target()->port == target->port;
+            return own == address || (source.is_this_machine && is_same_port);
+        });
+    });
+}
+
+void Discovery::read_answers(LinkId id, Packet const& packet, Source const& source, TimePoint now) {
     std::vector<Name> instances;
     for (auto const& record : packet.answers) {
         if (record.type == type_ptr && record.name == Name::of(service)) {
@@ -245,8 +256,15 @@ void Discovery::read_answers(Packet const& packet, Source const& source, TimePoi
             }
             auto const announced = Multiaddr::parse(text.substr(text_prefix.size()));
             auto const peer = announced ? announced->peer() : std::nullopt;
-            if (!peer || *peer == self_) {
-                continue; // A kind of address that we cannot dial, or ourselves.
+            if (!peer) {
+                continue; // A kind of address that we cannot dial.
+            }
+            if (*peer == self_) {
+                auto address = announced->without_peer();
+                if (record.ttl_s > 0 && !is_ours(address, source)) {
+                    twins_.push_back({.link = id, .address = std::move(address)});
+                }
+                continue;
             }
             for (auto const& address : addresses_to_dial(*announced, source)) {
                 learn({*peer, address, source.is_this_machine}, record.ttl_s, now);
@@ -291,6 +309,15 @@ std::optional<Discovered> Discovery::next_event() {
     auto event = std::move(events_.front());
     events_.pop_front();
     return event;
+}
+
+std::optional<Twin> Discovery::next_twin() {
+    if (twins_.empty()) {
+        return std::nullopt;
+    }
+    auto twin = std::move(twins_.front());
+    twins_.pop_front();
+    return twin;
 }
 
 TimePoint Discovery::deadline() const {

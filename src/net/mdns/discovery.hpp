@@ -43,6 +43,13 @@ struct Discovered {
     bool operator==(Discovered const&) const = default;
 };
 
+// Somebody else who announces an address under our own peer id: a copy of our key.
+struct Twin {
+    LinkId link;
+    Multiaddr address;
+    bool operator==(Twin const&) const = default;
+};
+
 struct OutgoingPacket {
     LinkId link;
     Bytes bytes;
@@ -93,6 +100,7 @@ public:
     // Oldest first; take all after each call.
     [[nodiscard]] std::optional<OutgoingPacket> take_packet();
     [[nodiscard]] std::optional<Discovered> next_event();
+    [[nodiscard]] std::optional<Twin> next_twin();
 
     // When on_time() wants to be called; TimePoint::max() without links and known addresses.
     [[nodiscard]] TimePoint deadline() const;
@@ -119,7 +127,8 @@ private:
     void query(LinkId id, Link& link, TimePoint now);
     void hear_query(Link& link, Source const& source, TimePoint now);
     void answer(LinkId id, Link& link, std::uint16_t query_id, TimePoint now);
-    void read_answers(Packet const& packet, Source const& source, TimePoint now);
+    void read_answers(LinkId id, Packet const& packet, Source const& source, TimePoint now);
+    [[nodiscard]] bool is_ours(Multiaddr const& address, Source const& source) const;
     void learn(Discovered const& found, std::uint32_t ttl_s, TimePoint now);
 
     PeerId self_;
@@ -130,6 +139,7 @@ private:
     std::map<Key, TimePoint> known_; // Until when.
     std::deque<OutgoingPacket> packets_;
     std::deque<Discovered> events_;
+    std::deque<Twin> twins_;
     std::uint64_t malformed_count_ = 0;
 };
 

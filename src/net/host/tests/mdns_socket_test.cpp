@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -48,6 +49,12 @@ struct Node {
     }
 };
 
+std::vector<LinkFacts> links_of(Node const& node) {
+    NetworkFacts facts;
+    node.socket.tell(facts);
+    return facts.links;
+}
+
 void run_until(asio::io_context& context, std::function<bool()> const& is_done) {
     auto const end = std::chrono::steady_clock::now() + time_max;
     while (!is_done() && std::chrono::steady_clock::now() < end) {
@@ -63,6 +70,61 @@ TEST(MdnsSocket, two_nodes_on_one_machine_find_each_other) {
     run_until(context, [&] {
         return a.found.contains({second, 4002}) && b.found.contains({first, 4001});
     });
+    a.socket.stop();
+    b.socket.stop();
+    run_until(context, [&] { return a.has_ended && b.has_ended; });
+}
+
+TEST(MdnsSocket, tells_what_it_sent_and_that_the_kernel_brings_it_back) {
+    asio::io_context context;
+    Node node(context, first, 4001);
+    auto const is_back = [&] {
+        auto const facts = links_of(node);
+        return std::ranges::any_of(facts, [](LinkFacts const& link) {
+            return link.packets_looped > 0 && link.packets_sent >= link.packets_looped;
+        });
+    };
+    run_until(context, is_back);
+    for (auto const& link : links_of(node)) {
+        EXPECT_FALSE(link.interface.empty());
+        EXPECT_FALSE(link.addresses.empty());
+        EXPECT_EQ(link.error, "") << link.interface;
+    }
+    node.socket.stop();
+    run_until(context, [&] { return node.has_ended; });
+}
+
+TEST(MdnsSocket, asks_everybody_when_told_to) {
+    asio::io_context context;
+    Node node(context, first, 4001);
+    auto const sent = [&] {
+        std::uint64_t count = 0;
+        for (auto const& link : links_of(node)) {
+            count += link.packets_sent;
+        }
+        return count;
+    };
+    run_until(context, [&] { return sent() > 0; });
+    auto const before = sent();
+    node.socket.ask_everybody();
+    EXPECT_EQ(sent(), before + links_of(node).size());
+    node.socket.stop();
+    run_until(context, [&] { return node.has_ended; });
+}
+
+TEST(MdnsSocket, B078_two_nodes_with_one_key_notice_each_other) {
+    asio::io_context context;
+    Node a(context, first, 4001);
+    Node b(context, first, 4002);
+    auto const has_twin = [](Node const& node, std::uint16_t port) {
+        auto const facts = links_of(node);
+        return std::ranges::any_of(facts, [&](LinkFacts const& link) {
+            return std::ranges::any_of(link.twins, [&](auto const& twin) {
+                return twin.first.tcp_target()->port == port;
+            });
+        });
+    };
+    run_until(context, [&] { return has_twin(a, 4002) && has_twin(b, 4001); });
     a.socket.stop();
     b.socket.stop();
     run_until(context, [&] { return a.has_ended && b.has_ended; });

@@ -471,6 +471,36 @@ TEST(MdnsFound, garbage_is_counted_and_changes_nothing) {
     EXPECT_TRUE(packets_of(node.discovery).empty());
 }
 
+std::vector<Multiaddr> twins_of(Discovery& discovery) {
+    std::vector<Multiaddr> twins;
+    while (auto const twin = discovery.next_twin()) {
+        EXPECT_EQ(twin->link, link);
+        twins.push_back(twin->address);
+    }
+    return twins;
+}
+
+TEST(MdnsTwin, B078_our_own_id_announced_by_another_machine_or_process_is_told) {
+    auto const own = "/p2p/" + peer(1).text();
+    Node node(1, {address("/ip4/10.77.0.1/tcp/4001")});
+    node.discovery.receive(link, answer_with("/ip4/10.77.0.2/tcp/4001" + own), lan_source, start);
+    EXPECT_EQ(twins_of(node.discovery), std::vector{address("/ip4/10.77.0.2/tcp/4001")});
+    Source const here{.ip = "10.77.0.1", .zone = "eth0", .is_this_machine = true};
+    node.discovery.receive(link, answer_with("/ip4/10.77.0.1/tcp/4009" + own), here, start);
+    EXPECT_EQ(twins_of(node.discovery), std::vector{address("/ip4/10.77.0.1/tcp/4009")});
+    EXPECT_TRUE(events_of(node.discovery).empty());
+}
+
+TEST(MdnsTwin, our_own_announcement_is_none_also_by_way_of_a_reflector_or_of_an_old_address) {
+    auto const own = "/p2p/" + peer(1).text();
+    Node node(1, {address("/ip4/10.77.0.1/tcp/4001")});
+    node.discovery.receive(link, answer_with("/ip4/10.77.0.1/tcp/4001" + own), lan_source, start);
+    Source const here{.ip = "10.77.0.1", .zone = "eth0", .is_this_machine = true};
+    node.discovery.receive(link, answer_with("/ip4/10.77.0.9/tcp/4001" + own), here, start);
+    node.discovery.receive(link, answer_with("/ip4/10.77.0.2/tcp/1" + own, 0), lan_source, start);
+    EXPECT_TRUE(twins_of(node.discovery).empty());
+}
+
 TEST(MdnsReachable, addresses_are_those_of_the_interface) {
     std::vector<Multiaddr> const listen{
         address("/ip4/0.0.0.0/tcp/4001"),
