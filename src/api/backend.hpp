@@ -12,6 +12,8 @@
 #include "model/node_info.hpp"
 #include "model/state.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -61,6 +63,10 @@ public:
     virtual ~Backend() = default;
 
     [[nodiscard]] virtual ClusterView view() const = 0;
+
+    // What this node sees of its network, and what it makes of it: net/diagnosis/document.hpp has
+    // the names.
+    [[nodiscard]] virtual nlohmann::json network_diagnosis() const = 0;
 
     // Every model that some node can run: on a disk of the cluster. Sorted by id.
     [[nodiscard]] virtual std::vector<model::ModelCard> models() const = 0;

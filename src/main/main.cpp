@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program: `exo` runs a node; `exo runner` is the child process that computes.
+// The program: `exo` runs a node; its first word may be another command (`commands`).
 #include "base/log.hpp"
+#include "main/doctor_command.hpp"
 #include "main/options.hpp"
 #include "main/version.hpp"
 #include "node/node.hpp"
@@ -14,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <array>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -30,6 +32,16 @@ constexpr int exit_failure = 1;
 constexpr int exit_usage = 2;
 // All must have ended by then; what has not is left to the operating system.
 constexpr auto stop_limit = std::chrono::milliseconds(2800);
+
+struct Command {
+    std::string_view name;
+    int (*run)(int argc, char** argv); // argv[0] is the name.
+};
+
+constexpr std::array commands{
+    Command{"doctor", cli::run_doctor_command},
+    Command{"runner", runner::run}, // The child process that computes.
+};
 
 int fail(std::string const& text, int code) {
     std::fprintf(stderr, "exo: %s\n", text.c_str());
@@ -100,8 +112,10 @@ int run_node(cli::CommandLine line) {
 int main(int argc, char** argv) {
     // A peer that closes its socket must not end the process.
     std::signal(SIGPIPE, SIG_IGN);
-    if (argc > 1 && std::string_view(argv[1]) == "runner") {
-        return runner::run(argc - 1, argv + 1);
+    for (auto const& command : commands) {
+        if (argc > 1 && argv[1] == command.name) {
+            return command.run(argc - 1, argv + 1);
+        }
     }
     auto line = cli::parse_command_line(argc, argv);
     if (!line) {

@@ -16,6 +16,9 @@ namespace exo::cli {
 namespace {
 
 constexpr char const* environment_help = R"(
+Commands:
+  exo doctor    why nodes do not find each other (exo doctor --help)
+
 Environment (a flag wins over its variable):
   EXO_HOME                   all files of this node under one directory
   EXO_DEFAULT_MODELS_DIR     where models are kept

@@ -7,6 +7,7 @@
 #include "net/crypto/identity.hpp"
 #include "node/catalogue.hpp"
 #include "node/cluster/driver.hpp"
+#include "node/network_watch.hpp"
 #include "node/observer.hpp"
 #include "node/probe/probe_service.hpp"
 #include "node/requests/chat_request.hpp"
@@ -20,6 +21,7 @@
 
 #include <boost/asio/use_awaitable.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <map>
 
@@ -138,7 +140,8 @@ struct Node::Parts {
         , choose(host, *cluster)
         , probes(host, catalogue, probe_options(options))
         , generate(host, tasks, tasks_changed)
-        , observer({host, *cluster, catalogue, worker, catalogue_changed}, options, exo_version) {
+        , observer({host, *cluster, catalogue, worker, catalogue_changed}, options, exo_version)
+        , network_watch(host, *cluster, options, exo_version) {
         cluster->attach(host);
     }
 
@@ -169,6 +172,7 @@ struct Node::Parts {
     ProbeService probes;
     GenerateService generate;
     Observer observer;
+    NetworkWatch network_watch;
     std::unique_ptr<api::http::Server> server; // None with --no-api.
 };
 
@@ -224,6 +228,7 @@ Result<void> Node::start() {
     parts.observer.tell();
     parts.scope.spawn("the catalogue", parts.catalogue.run(parts.catalogue_changed));
     parts.scope.spawn("the observer", parts.observer.run());
+    parts.scope.spawn("the watch on the network", parts.network_watch.run());
     if (parts.options.worker) {
         parts.scope.spawn("the worker", parts.worker.run());
     }
@@ -269,6 +274,10 @@ api::ClusterView Node::view() const {
     view.state = &parts_->cluster->state();
     view.observations = &parts_->cluster->observations();
     return view;
+}
+
+nlohmann::json Node::network_diagnosis() const {
+    return parts_->network_watch.document();
 }
 
 std::vector<model::ModelCard> Node::models() const {

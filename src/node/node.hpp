@@ -36,6 +36,7 @@ public:
 
     // api::Backend
     [[nodiscard]] api::ClusterView view() const override;
+    [[nodiscard]] nlohmann::json network_diagnosis() const override;
     [[nodiscard]] std::vector<model::ModelCard> models() const override;
     [[nodiscard]] Result<model::ModelCard> find_model(std::string const& model_id) const override;
     [[nodiscard]] model::InstanceSettings default_settings(std::string const& model_id

@@ -55,6 +55,8 @@ Answer answer_now(Backend& backend, Match const& match) {
         return answer_of(exo_api::state_document(view));
     case Handler::state_part:
         return answer_of(exo_api::state_part(exo_api::state_document(view), match.parameters));
+    case Handler::network_diagnosis:
+        return answer_of(backend.network_diagnosis());
     case Handler::models:
         return answer_of(exo_api::models_document(backend.models(), unix_seconds()));
     case Handler::model:
@@ -201,6 +203,7 @@ asio::awaitable<void> handle(Connection& connection, Request const& request) {
     case Handler::node_id:
     case Handler::state:
     case Handler::state_part:
+    case Handler::network_diagnosis:
     case Handler::models:
     case Handler::model:
     case Handler::get_instance:

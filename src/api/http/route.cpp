@@ -12,11 +12,12 @@
 namespace exo::api::http {
 namespace {
 
-constexpr std::array<Route, 12> table{{
+constexpr std::array<Route, 13> table{{
     {"GET", "/health", Handler::health},
     {"GET", "/node_id", Handler::node_id},
     {"GET", "/state", Handler::state},
     {"GET", "/state/{path...}", Handler::state_part},
+    {"GET", "/network/diagnosis", Handler::network_diagnosis},
     {"GET", "/v1/models", Handler::models},
     {"GET", "/models", Handler::models},
     {"GET", "/v1/models/{path...}", Handler::model},

@@ -17,6 +17,7 @@ enum class Handler {
     node_id,
     state,
     state_part,
+    network_diagnosis,
     models,
     model,
     place_instance,

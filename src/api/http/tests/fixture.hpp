@@ -11,6 +11,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <chrono>
@@ -59,6 +60,8 @@ public:
         };
     }
 
+    [[nodiscard]] nlohmann::json network_diagnosis() const override { return diagnosis; }
+
     [[nodiscard]] std::vector<model::ModelCard> models() const override { return cards; }
 
     [[nodiscard]] Result<model::ModelCard> find_model(std::string const& id) const override {
@@ -94,6 +97,7 @@ public:
         return std::make_unique<Running>(script);
     }
 
+    nlohmann::json diagnosis;
     std::vector<model::ModelCard> cards;
     model::InstanceSettings settings;
     model::State state;

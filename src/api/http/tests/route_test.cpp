@@ -29,6 +29,7 @@ TEST(Routes, each_path_has_its_handler) {
     EXPECT_EQ(handler_of("GET", "/health/"), Handler::health);
     EXPECT_EQ(handler_of("GET", "/health?verbose=1"), Handler::health);
     EXPECT_EQ(handler_of("GET", "http://localhost:52415/health"), Handler::health);
+    EXPECT_EQ(handler_of("GET", "/network/diagnosis"), Handler::network_diagnosis);
     EXPECT_EQ(handler_of("GET", "/models"), Handler::models);
     EXPECT_EQ(handler_of("GET", "/v1/models"), Handler::models);
     EXPECT_EQ(handler_of("GET", "/v1/models/owner/repo"), Handler::model);

@@ -10,6 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST_F(ServerTest, answers_the_simple_routes) {
+    // Strangers name themselves: it need not be UTF-8.
+    backend_.diagnosis = {{"findings", {{{"message", "10.0.0.2 \xff"}}}}};
     auto& client = connect_and_send(get("/node_id"));
     EXPECT_TRUE(run_until_received(client, "\r\n\r\n\"n0\""));
     client.send(get("/health"));
@@ -22,8 +24,10 @@ TEST_F(ServerTest, answers_the_simple_routes) {
     EXPECT_TRUE(run_until([&] { return client.count(R"("id":"owner/demo")") == 2; }));
     client.send(get("/state/masterNodeId"));
     EXPECT_TRUE(run_until([&] { return client.count("\r\n\r\n\"n0\"") == 2; }));
+    client.send(get("/network/diagnosis"));
+    EXPECT_TRUE(run_until_received(client, R"({"findings":[{"message":"10.0.0.2 \ufffd"}]})"));
     EXPECT_EQ(server_->connections(), 1u); // B053: one connection for all.
-    EXPECT_EQ(server_->counters().requests, 6u);
+    EXPECT_EQ(server_->counters().requests, 7u);
 }
 
 TEST_F(ServerTest, errors_have_openais_envelope) {
