@@ -86,6 +86,21 @@ def mdns():
             yield bytes.fromhex(packet["hex"])
 
 
+def dnssd():
+    for packet in mdns():
+        yield b"\x00" + packet
+    # "a.local" is an alias of "b.local": a compressed name, and what the guard is there for.
+    yield bytes.fromhex("00" "000084000000000100000000" "0161056c6f63616c00"
+                        "0005800100000001" "0004" "0162c00e")
+    peer = "12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5"
+    texts = ["txtvers=1", f"device_id={peer}", "network=public", "version=0.1.0", "os_type=linux",
+             "memory=34359738368", "gpu_memory=0", "rdma_support=false", "api=local",
+             f"addr1=/ip4/10.0.0.2/tcp/4001/p2p/{peer}",
+             f"addr2=/ip6/fe80::2/tcp/4001/p2p/{peer}"]
+    yield b"\x01" + b"".join(bytes([len(text)]) + text.encode() for text in texts)
+    yield b"\x01" + b"".join(bytes([len(text)]) + text.encode() for text in texts[1:3])
+
+
 def multiaddr():
     for entry in load("rust.json")["multiaddr"]:
         yield bytes.fromhex(entry["bytes"])
@@ -160,7 +175,7 @@ def peers():
 
 
 def main():
-    for make in (multistream, noise, yamux, identify, gossipsub, mdns, multiaddr, gguf, ipc,
+    for make in (multistream, noise, yamux, identify, gossipsub, mdns, dnssd, multiaddr, gguf, ipc,
                  peers, step_plan):
         folder = FUZZ / "corpus" / make.__name__
         folder.mkdir(parents=True, exist_ok=True)

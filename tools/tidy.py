@@ -25,11 +25,12 @@ FUNCTION_LINES_MAX = 70
 # Code that decides: time, randomness and bytes are its arguments; it runs on its caller's thread.
 # Their tests may read vectors and golden files.
 PURE = re.compile(
-    r"src/(model|core|ipc/(?!channel)|net/(?!host/|interfaces/)|api/(?!http/))(?!.*tests/)"
+    r"src/(model|core|ipc/(?!channel)|net/(?!host/|interfaces/|dnssd/driver/)|api/(?!http/))"
+    r"(?!.*tests/)"
 )
 # Code that acts: the only places where Asio may be included.
 DRIVERS = re.compile(
-    r"src/(net/host|api/http|collective/tcp|storage|system|node|runner|main)/|tests/"
+    r"src/(net/host|net/dnssd/driver|api/http|collective/tcp|storage|system|node|runner|main)/|tests/"
     r"|^(sim|fuzz|bench)/"
 )
 CXX = re.compile(r"\.(cpp|hpp)$")

@@ -298,12 +298,16 @@ Result<Packet> decode(BytesView bytes) {
     if (!answers) {
         return answers.error();
     }
-    EXO_TRY(read_records(reader, authority_count));
+    auto authority = read_records(reader, authority_count);
+    if (!authority) {
+        return authority.error();
+    }
     auto additional = read_records(reader, additional_count);
     if (!additional) {
         return additional.error();
     }
     packet.answers = std::move(*answers);
+    packet.authority = std::move(*authority);
     packet.additional = std::move(*additional);
     return packet;
 }

@@ -67,6 +67,7 @@ struct Packet {
     bool is_response = false;
     std::vector<Question> questions;
     std::vector<Record> answers;
+    std::vector<Record> authority; // Of probes; not written.
     std::vector<Record> additional;
     bool operator==(Packet const&) const = default;
 };
@@ -75,7 +76,7 @@ struct Packet {
 // texts of at most 255.
 [[nodiscard]] Bytes encode(Packet const& packet);
 
-// Follows compression pointers (go). Authority records are skipped. Errors: protocol, limit.
+// Follows compression pointers (go). Errors: protocol, limit.
 [[nodiscard]] Result<Packet> decode(BytesView bytes);
 
 } // namespace exo::net::mdns

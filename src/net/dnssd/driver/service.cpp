@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "net/dnssd/driver/service.hpp"
+
+#include "base/log.hpp"
+#include "net/dnssd/driver/backend.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <utility>
+
+namespace exo::net::dnssd {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr Duration retry_max = 5min;
+// Of this machine; each is a record. Those with more have containers by the dozen.
+constexpr std::size_t host_addresses_max = 64;
+
+TimePoint now() {
+    return std::chrono::steady_clock::now();
+}
+
+struct FreeInterfaces {
+    void operator()(ifaddrs* first) const { freeifaddrs(first); }
+};
+
+// Empty for another family.
+std::string ip_of(sockaddr const* address) {
+    if (address != nullptr && address->sa_family == AF_INET) {
+        auto const& ip4 = *reinterpret_cast<sockaddr_in const*>(address);
+        return asio::ip::address_v4(ntohl(ip4.sin_addr.s_addr)).to_string();
+    }
+    if (address != nullptr && address->sa_family == AF_INET6) {
+        auto const& ip6 = *reinterpret_cast<sockaddr_in6 const*>(address);
+        asio::ip::address_v6::bytes_type bytes;
+        std::copy_n(std::begin(ip6.sin6_addr.s6_addr), bytes.size(), bytes.begin());
+        return asio::ip::address_v6(bytes).to_string();
+    }
+    return {};
+}
+
+} // namespace
+
+std::vector<InterfaceAddress> interface_addresses() {
+    constexpr unsigned needed = IFF_UP | IFF_MULTICAST;
+    std::vector<InterfaceAddress> found;
+    ifaddrs* first = nullptr;
+    if (getifaddrs(&first) != 0) {
+        return found;
+    }
+    std::unique_ptr<ifaddrs, FreeInterfaces> const owner(first);
+    for (auto const* one = first; one && found.size() < host_addresses_max; one = one->ifa_next) {
+        bool const is_usable =
+            (one->ifa_flags & needed) == needed && (one->ifa_flags & IFF_LOOPBACK) == 0;
+        auto ip = is_usable ? ip_of(one->ifa_addr) : std::string();
+        if (auto const index = if_nametoindex(one->ifa_name); !ip.empty() && index != 0) {
+            found.push_back({one->ifa_name, index, std::move(ip)});
+        }
+    }
+    return found;
+}
+
+// Shared with run(). The backend is made and dropped by run() and stop() only, so never while it
+// calls.
+class Service::Impl {
+public:
+    Impl(asio::any_io_executor executor, ServiceOptions options, OnFound on_found)
+        : executor_(std::move(executor))
+        , timer_(executor_)
+        , options_(std::move(options))
+        , on_found_(std::move(on_found))
+        , directory_(options_.self, options_.announcement.network)
+        , retry_after_(options_.retry_first) {
+        registration_.name = instance_name(options_.name);
+        registration_.host = host_label(options_.self);
+        registration_.port = options_.port;
+    }
+
+    static asio::awaitable<void> run(std::shared_ptr<Impl> self) {
+        while (!self->is_stopped_) {
+            self->refresh();
+            auto const next = self->options_.refresh_interval;
+            self->timer_.expires_at(std::max(now(), std::min(now() + next, self->retry_at())));
+            co_await self->timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+        }
+    }
+
+    void stop() {
+        is_stopped_ = true;
+        on_found_ = nullptr;
+        backend_.reset();
+        timer_.cancel();
+    }
+
+    void set_announcement(Announcement announcement) {
+        options_.announcement = std::move(announcement);
+        directory_.set_network(options_.announcement.network, now());
+        tell();
+        timer_.cancel(); // It is published at once.
+    }
+
+    [[nodiscard]] std::string const& established_name() const { return established_name_; }
+
+    [[nodiscard]] Directory const& directory() const { return directory_; }
+
+private:
+    // When there is something to try again, else far away.
+    [[nodiscard]] TimePoint retry_at() const { return backend_ ? TimePoint::max() : retry_at_; }
+
+    void refresh() {
+        if (failure_) {
+            give_up();
+        }
+        if (!backend_ && now() >= retry_at_) {
+            open();
+        }
+        if (backend_) {
+            look_at_addresses();
+            backend_->publish(registration_);
+        }
+    }
+
+    void open() {
+        auto backend = make_backend(executor_, events());
+        if (backend) {
+            backend_ = std::move(*backend);
+        } else {
+            failure_ = backend.error();
+            give_up();
+        }
+    }
+
+    // Drops the backend, and says why unless it has said so before.
+    void give_up() {
+        backend_.reset();
+        established_name_.clear();
+        directory_.clear(now());
+        retry_at_ = now() + retry_after_;
+        retry_after_ = std::min(retry_after_ * 2, retry_max);
+        auto const text = std::exchange(failure_, std::nullopt)->text();
+        if (std::exchange(last_failure_, text) != text) {
+            log::warning(
+                "dns-sd", "{}; this node is not seen by DNS-SD, which is tried again", text
+            );
+        }
+    }
+
+    void look_at_addresses() {
+        registration_.addresses = interface_addresses();
+        auto announcement = options_.announcement;
+        announcement.addresses =
+            announced_addresses(options_.listen, registration_.addresses, options_.self);
+        registration_.texts = encode_txt(announcement);
+    }
+
+    BackendEvents events() {
+        return {
+            .on_appeared =
+                [this](std::string const& name, Link const& link) {
+                    bool const is_taken = directory_.appeared(name, link, now());
+                    tell();
+                    return is_taken;
+                },
+            .on_described =
+                [this](std::string const& name, std::string const& interface, auto const& texts) {
+                    directory_.described(name, interface, texts, now());
+                    tell();
+                },
+            .on_vanished = [this](
+                               std::string const& name, Link const& link
+                           ) { return directory_.vanished(name, link, now()); },
+            .on_established =
+                [this](std::string const& name) {
+                    if (std::exchange(established_name_, name) != name) {
+                        log::info("dns-sd", "announced as '{}'", name);
+                    }
+                    retry_after_ = options_.retry_first;
+                    last_failure_.clear();
+                },
+            .on_failed =
+                [this](Error const& why) {
+                    failure_ = why;
+                    timer_.cancel();
+                },
+        };
+    }
+
+    void tell() {
+        while (auto const found = directory_.next_event()) {
+            if (on_found_) {
+                on_found_(*found);
+            }
+        }
+    }
+
+    asio::any_io_executor executor_;
+    asio::steady_timer timer_; // Of run(): the next refresh.
+    ServiceOptions options_;
+    OnFound on_found_;
+    Directory directory_;
+    Registration registration_;
+    std::unique_ptr<Backend> backend_;
+    std::string established_name_;
+    std::optional<Error> failure_; // Not yet acted upon.
+    std::string last_failure_;     // Logged.
+    TimePoint retry_at_;
+    Duration retry_after_;
+    bool is_stopped_ = false;
+};
+
+Service::Service(asio::any_io_executor executor, ServiceOptions options, OnFound on_found)
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(options), std::move(on_found))) {}
+
+Service::~Service() {
+    impl_->stop();
+}
+
+asio::awaitable<void> Service::run() {
+    return Impl::run(impl_);
+}
+
+void Service::stop() {
+    impl_->stop();
+}
+
+void Service::set_announcement(Announcement announcement) {
+    impl_->set_announcement(std::move(announcement));
+}
+
+std::string const& Service::established_name() const {
+    return impl_->established_name();
+}
+
+std::vector<Found> Service::of_our_network() const {
+    return impl_->directory().of_our_network();
+}
+
+std::vector<AnnouncedFacts> Service::facts() const {
+    return impl_->directory().facts(now());
+}
+
+} // namespace exo::net::dnssd
