@@ -50,6 +50,7 @@ struct Flags {
     bool no_worker = false;
     bool no_api = false;
     bool no_downloads = false;
+    bool no_discovery = false;
     bool spawn_api = false;
     int verbosity = 0;
     std::string memory_limit;
@@ -82,6 +83,11 @@ void add_flags(CLI::App& app, Flags& flags, node::NodeOptions& options) {
         "--bootstrap-peers",
         flags.bootstrap_peers,
         "nodes to connect to besides those found: multiaddrs or host:port, separated by ','"
+    );
+    app.add_flag(
+        "--no-discovery",
+        flags.no_discovery,
+        "look for no nodes on the local network, and tell it nothing of this one (mDNS, DNS-SD)"
     );
     app.add_flag("--offline", options.offline, "make no connection to a model hub");
     app.add_option(
@@ -129,6 +135,7 @@ log::Level level_of(int verbosity) {
 Result<void> apply_flags(Flags const& flags, node::NodeOptions& options) {
     options.worker = !flags.no_worker;
     options.api = !flags.no_api;
+    options.discovery = !flags.no_discovery;
     options.offline = options.offline || is_true(variable("EXO_OFFLINE"));
     auto const peers =
         flags.bootstrap_peers.empty() ? variable("EXO_BOOTSTRAP_PEERS") : flags.bootstrap_peers;

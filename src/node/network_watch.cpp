@@ -44,11 +44,13 @@ std::optional<net::Neighbour> neighbour_of(model::NodeInfo const& info) {
 NetworkWatch::NetworkWatch(
     net::Host const& host,
     ClusterDriver const& cluster,
+    Announce const& announce,
     NodeOptions const& options,
     std::string exo_version
 )
     : host_(host)
     , cluster_(cluster)
+    , announce_(announce)
     , options_(options)
     , exo_version_(std::move(exo_version))
     , started_(now()) {}
@@ -74,6 +76,7 @@ std::vector<net::Neighbour> NetworkWatch::neighbours() const {
 net::Situation NetworkWatch::situation() const {
     net::Situation situation;
     situation.network = host_.facts();
+    situation.network.announced = announce_.facts();
     situation.neighbours = neighbours();
     situation.missing_links = links_.missing();
     situation.network_name = options_.network_namespace;

@@ -8,6 +8,7 @@
 
 #include "net/diagnosis/diagnosis.hpp"
 #include "net/diagnosis/link_watch.hpp"
+#include "node/announce.hpp"
 #include "node/cluster/driver.hpp"
 #include "node/options.hpp"
 
@@ -26,6 +27,7 @@ public:
     NetworkWatch(
         net::Host const& host,
         ClusterDriver const& cluster,
+        Announce const& announce,
         NodeOptions const& options,
         std::string exo_version
     );
@@ -42,6 +44,7 @@ private:
 
     net::Host const& host_;
     ClusterDriver const& cluster_;
+    Announce const& announce_;
     NodeOptions const& options_;
     std::string exo_version_;
     TimePoint started_;

@@ -5,6 +5,7 @@
 #include "base/entropy.hpp"
 #include "base/log.hpp"
 #include "net/crypto/identity.hpp"
+#include "node/announce.hpp"
 #include "node/catalogue.hpp"
 #include "node/cluster/driver.hpp"
 #include "node/network_watch.hpp"
@@ -65,6 +66,7 @@ host_options(NodeOptions const& options, net::Identity identity, std::string con
         .bootstrap = options.bootstrap_peers,
         .topics = ClusterDriver::topics(),
         .agent_version = "exo/" + exo_version,
+        .mdns = options.discovery,
     };
 }
 
@@ -141,7 +143,8 @@ struct Node::Parts {
         , probes(host, catalogue, probe_options(options))
         , generate(host, tasks, tasks_changed)
         , observer({host, *cluster, catalogue, worker, catalogue_changed}, options, exo_version)
-        , network_watch(host, *cluster, options, exo_version) {
+        , announce(scope, host, options, exo_version)
+        , network_watch(host, *cluster, announce, options, exo_version) {
         cluster->attach(host);
     }
 
@@ -172,6 +175,7 @@ struct Node::Parts {
     ProbeService probes;
     GenerateService generate;
     Observer observer;
+    Announce announce;
     NetworkWatch network_watch;
     std::unique_ptr<api::http::Server> server; // None with --no-api.
 };
@@ -226,6 +230,10 @@ Result<void> Node::start() {
     EXO_TRY(parts.host.start());
     parts.cluster->start();
     parts.observer.tell();
+    if (parts.options.discovery) {
+        auto const psk = net::psk_of_namespace(parts.options.network_namespace);
+        parts.announce.start(psk, parts.server ? parts.server->port() : 0);
+    }
     parts.scope.spawn("the catalogue", parts.catalogue.run(parts.catalogue_changed));
     parts.scope.spawn("the observer", parts.observer.run());
     parts.scope.spawn("the watch on the network", parts.network_watch.run());
@@ -240,6 +248,7 @@ Result<void> Node::start() {
 
 boost::asio::awaitable<void> Node::stop() {
     auto& parts = *parts_;
+    parts.announce.stop();
     if (parts.server) {
         Notify stopped;
         bool done = false;

@@ -21,6 +21,7 @@ struct NodeOptions {
     bool api = true;
     bool force_master = false;
     bool offline = false;
+    bool discovery = true; // By mDNS and DNS-SD.
 
     std::string api_host = "127.0.0.1";
     std::uint16_t api_port = 52415;
