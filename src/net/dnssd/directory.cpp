@@ -27,7 +27,10 @@ Directory::Directory(PeerId self, std::string network, DirectoryOptions options)
     , options_(options) {}
 
 bool Directory::appeared(std::string const& name, Link const& link, TimePoint now) {
-    Key const key{.name = instance_name(name), .interface = link.interface};
+    if (instance_name(name) != name) {
+        return false; // Nothing to show to people.
+    }
+    Key const key{.name = name, .interface = link.interface};
     auto found = instances_.find(key);
     bool const was_there = found != instances_.end() && found->second.is_there();
     if (!was_there && count_there() >= options_.instances_max) {
@@ -52,7 +55,7 @@ void Directory::described(
     std::vector<std::string> const& texts,
     TimePoint now
 ) {
-    Key const key{.name = instance_name(name), .interface = interface};
+    Key const key{.name = name, .interface = interface};
     auto const found = instances_.find(key);
     if (found == instances_.end() || !found->second.is_there()) {
         return;
@@ -76,8 +79,7 @@ void Directory::described(
 }
 
 bool Directory::vanished(std::string const& name, Link const& link, TimePoint now) {
-    auto const label = instance_name(name);
-    auto const found = instances_.find(Key{.name = label, .interface = link.interface});
+    auto const found = instances_.find(Key{.name = name, .interface = link.interface});
     if (found != instances_.end() && found->second.is_there()) {
         auto& instance = found->second;
         (link.is_ip4 ? instance.on_ip4 : instance.on_ip6) = false;
@@ -86,7 +88,7 @@ bool Directory::vanished(std::string const& name, Link const& link, TimePoint no
         }
     }
     bool const is_anywhere = std::ranges::any_of(instances_, [&](auto const& entry) {
-        return entry.first.name == label && entry.second.is_there();
+        return entry.first.name == name && entry.second.is_there();
     });
     forget(now);
     return !is_anywhere;

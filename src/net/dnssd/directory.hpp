@@ -49,7 +49,8 @@ public:
     // `network`: network_hash() of ours.
     Directory(PeerId self, std::string network, DirectoryOptions options = {});
 
-    // The name of an instance was heard. False: there are too many, it is not to be looked at.
+    // The name of an instance was heard. False: it is not to be looked at, for there are too many,
+    // or the name is unfit for people's eyes.
     [[nodiscard]] bool appeared(std::string const& name, Link const& link, TimePoint now);
 
     // The TXT record of an instance that is there; of others it is passed over.

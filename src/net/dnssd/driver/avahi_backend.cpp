@@ -363,10 +363,7 @@ private:
         }
         auto const taken = is_service ? name() : host();
         auto& number = is_service ? name_number_ : host_number_;
-        if (++number > names_max) {
-            fail(Error(Errc::limit, "'" + taken + "' and all other names are taken"));
-            return;
-        }
+        ++number;
         log::info("dns-sd", "'{}' is taken; now '{}'", taken, is_service ? name() : host());
         if (!is_service) {
             addresses_.clear();
@@ -392,9 +389,12 @@ private:
     // of them, and both go on to the next name, for ever. The SRV records of two nodes always
     // differ.
     void claim_name() {
-        details_.reset(); // With their good-byes: one name cannot be in two groups.
-        claim_.reset();
-        claim_ = new_group();
+        details_.reset();
+        if (claim_) { // The same again: Avahi counts its tries, and slows down after some.
+            avahi_s_entry_group_reset(claim_.get());
+        } else {
+            claim_ = new_group();
+        }
         auto const srv = srv_record(instance(), of_domain(host()), wanted_.port);
         add(claim_, *srv, AVAHI_PUBLISH_UNIQUE);
         commit(claim_);

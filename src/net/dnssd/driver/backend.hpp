@@ -22,7 +22,9 @@ namespace exo::net::dnssd {
 
 // What is to be announced.
 struct Registration {
-    std::string name; // Of the instance, if it is free; else numbered_name().
+    // Of the instance, if it is free; else numbered_name(), until one is. The system waits longer
+    // between tries after some (Avahi: 20 s after 15).
+    std::string name;
     std::string host; // A label, without ".local"; the same rule.
     std::uint16_t port = default_port;
     std::vector<std::string> texts;
@@ -54,9 +56,6 @@ public:
     // What has changed since the last call is changed on the network. Called every few seconds.
     virtual void publish(Registration const& wanted) = 0;
 };
-
-// Names to try until we give up: somebody claims whatever we choose.
-constexpr unsigned names_max = 100;
 
 // Starts browsing. Error: unavailable, with the words of Avahi or Bonjour.
 [[nodiscard]] Result<std::unique_ptr<Backend>>

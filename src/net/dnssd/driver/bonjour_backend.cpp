@@ -248,10 +248,7 @@ private:
         }
         if (code == kDNSServiceErr_NameConflict) {
             auto const taken = name();
-            if (++name_number_ > names_max) {
-                fail(Error(Errc::limit, "'" + taken + "' and all other names are taken"));
-                return;
-            }
+            ++name_number_;
             log::info("dns-sd", "'{}' is taken; now '{}'", taken, name());
             announce();
         } else if (code != 0) {

@@ -167,6 +167,11 @@ private:
             .on_appeared =
                 [this](std::string const& name, Link const& link) {
                     bool const is_taken = directory_.appeared(name, link, now());
+                    if (!is_taken && !std::exchange(has_overflowed_, true)) {
+                        log::warning(
+                            "dns-sd", "'{}' and maybe others are passed over", instance_name(name)
+                        );
+                    }
                     tell();
                     return is_taken;
                 },
@@ -214,6 +219,7 @@ private:
     std::string last_failure_;     // Logged.
     TimePoint retry_at_;
     Duration retry_after_;
+    bool has_overflowed_ = false; // Logged.
     bool is_stopped_ = false;
 };
 

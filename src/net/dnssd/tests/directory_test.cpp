@@ -185,6 +185,14 @@ TEST_F(DirectoryTest, more_instances_than_the_limit_are_not_looked_at) {
     EXPECT_TRUE(small.appeared("c", ip4, start)) << "there is room again";
 }
 
+TEST_F(DirectoryTest, names_that_people_cannot_read_are_not_looked_at) {
+    for (std::string const name : {"", "a\nb", "\x1b[2J", "\xff", "a\x7f"}) {
+        EXPECT_FALSE(directory.appeared(name, ip4, start));
+    }
+    EXPECT_TRUE(directory.appeared("Küche & Büro.1", ip4, start));
+    EXPECT_EQ(directory.size(), 1U);
+}
+
 TEST_F(DirectoryTest, texts_that_are_not_a_nodes_leave_just_the_name) {
     meet("printer", {"ty=Laser"});
     EXPECT_TRUE(events_of(directory).empty());

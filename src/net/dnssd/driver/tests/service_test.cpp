@@ -200,6 +200,17 @@ TEST_F(ServiceTest, nodes_of_one_network_find_each_other_by_ip4_and_ip6) {
     EXPECT_FALSE(one.fact("one").has_value()) << "a node is no news to itself";
 }
 
+TEST_F(ServiceTest, a_network_of_ip6_alone_is_enough) {
+    PLUG_IN_OR_SKIP();
+    ASSERT_TRUE(run_command("ip addr flush dev v0 && ip addr add fe80::9/64 dev v0 nodad"));
+    Node one(context, 1, "one");
+    Node two(context, 2, "two");
+    EXPECT_TRUE(wait_for([&] {
+        return one.has_found(2, "/ip6zone/v0/ip6/fe80::9/tcp/4001") &&
+               two.has_found(1, "/ip6zone/v0/ip6/fe80::9/tcp/4001");
+    }));
+}
+
 TEST_F(ServiceTest, the_second_of_one_name_gets_a_number) {
     PLUG_IN_OR_SKIP();
     Node one(context, 1, "twin");
