@@ -12,7 +12,7 @@
 #include <array>
 #include <charconv>
 #include <map>
-#include <tuple>
+#include <utility>
 
 namespace exo::net::dnssd {
 namespace {
@@ -116,26 +116,12 @@ std::vector<Multiaddr> addresses_of(Values const& values, std::string const& dev
 
 // --- Order of addresses ---
 
-// Bridges of containers and virtual machines, tunnels of VPNs: as the systems name them.
-bool is_for_few(std::string_view interface) {
-    constexpr std::array prefixes = {
-        "docker", "br-",    "veth", "virbr", "vmnet", "vboxnet",   "lxc", "lxd",  "cni", "flannel",
-        "podman", "bridge", "tun",  "tap",   "wg",    "tailscale", "zt",  "utun", "ppp", "ipsec",
-    };
-    return std::ranges::any_of(prefixes, [&](auto const* prefix) {
-        return interface.starts_with(prefix);
-    });
-}
-
 // Smaller is better.
-int rank_of(InterfaceAddress const& address) {
-    if (is_for_few(address.interface)) {
-        return 3;
-    }
-    if (address.ip.starts_with("fe80:") || address.ip.starts_with("169.254.")) {
+int rank_of(std::string const& ip) {
+    if (ip.starts_with("fe80:") || ip.starts_with("169.254.")) {
         return 2;
     }
-    return address.ip.find(':') == std::string::npos ? 0 : 1;
+    return ip.find(':') == std::string::npos ? 0 : 1;
 }
 
 } // namespace
@@ -219,16 +205,12 @@ std::string host_label(PeerId const& peer) {
 }
 
 std::vector<Multiaddr> announced_addresses(
-    std::vector<Multiaddr> const& listen,
-    std::vector<InterfaceAddress> interfaces,
-    PeerId const& self
+    std::vector<Multiaddr> const& listen, std::vector<std::string> ips, PeerId const& self
 ) {
-    std::ranges::sort(interfaces, {}, [](InterfaceAddress const& one) {
-        return std::tuple(rank_of(one), one.interface_index, one.ip);
-    });
+    std::ranges::sort(ips, {}, [](std::string const& ip) { return std::pair(rank_of(ip), ip); });
     std::vector<Multiaddr> addresses;
-    for (auto const& interface : interfaces) {
-        for (auto const& address : mdns::reachable_addresses(listen, interface.ip)) {
+    for (auto const& ip : ips) {
+        for (auto const& address : mdns::reachable_addresses(listen, ip)) {
             auto full = address.with_peer(self);
             if (std::ranges::count(addresses, full) == 0) {
                 addresses.push_back(std::move(full));

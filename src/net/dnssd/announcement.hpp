@@ -32,7 +32,7 @@ constexpr std::size_t text_bytes_max = 255;
 constexpr std::size_t texts_bytes_max = 1300;
 // Of a TXT record that we read; RFC 6763 6.2 calls more than 1300 bytes bad manners.
 constexpr std::size_t texts_bytes_read_max = 4096;
-// Those of a machine with four interfaces, IPv4 and IPv6 each.
+// Of one interface: IPv4, and a few that IPv6 gives itself.
 constexpr std::size_t addresses_max = 8;
 // Of a label of a name: what people see as the name of the instance.
 constexpr std::size_t label_bytes_max = 63;
@@ -84,13 +84,10 @@ struct InterfaceAddress {
     auto operator<=>(InterfaceAddress const&) const = default;
 };
 
-// Where the listening addresses `listen` can be reached, for Announcement::addresses: addresses
-// that are the same everywhere on a network before link-local ones, and those of containers and
-// VPNs last (DESIGN 5).
+// Where the listening addresses `listen` can be reached through an interface with these addresses,
+// for Announcement::addresses: link-local ones after the others.
 [[nodiscard]] std::vector<Multiaddr> announced_addresses(
-    std::vector<Multiaddr> const& listen,
-    std::vector<InterfaceAddress> interfaces,
-    PeerId const& self
+    std::vector<Multiaddr> const& listen, std::vector<std::string> ips, PeerId const& self
 );
 
 } // namespace exo::net::dnssd

@@ -162,6 +162,7 @@ public:
         is_closing_ = true;
         browsers_.clear();
         browser_.reset();
+        texts_.clear();
         details_.reset();
         claim_.reset();
         addresses_.clear();
@@ -229,11 +230,17 @@ public:
         if (!claim_ || is_other_name || is_other_port) {
             claim_name();
         } else {
-            update_texts();
+            publish_texts();
         }
     }
 
 private:
+    // The TXT record of one interface.
+    struct Texts {
+        Group group;
+        std::vector<std::string> texts;
+    };
+
     // --- What Avahi tells ---
 
     static void on_server(AvahiServer* /*server*/, AvahiServerState state, void* data) {
@@ -389,6 +396,7 @@ private:
     // of them, and both go on to the next name, for ever. The SRV records of two nodes always
     // differ.
     void claim_name() {
+        texts_.clear();
         details_.reset();
         if (claim_) { // The same again: Avahi counts its tries, and slows down after some.
             avahi_s_entry_group_reset(claim_.get());
@@ -402,25 +410,39 @@ private:
 
     // The name is ours: what belongs to it, which needs no probe any more.
     void publish_details() {
-        published_texts_ = wanted_.texts;
         auto const type = of_domain(service_type);
         auto const enumeration = ptr_record(of_domain("_services._dns-sd._udp"), type);
         auto const pointer = ptr_record(type, instance());
-        auto const texts = txt_record(instance(), published_texts_);
         details_ = new_group();
         add(details_, *enumeration, shared);
         add(details_, *pointer, shared);
-        add(details_, *texts, text_flags);
         commit(details_);
+        publish_texts();
     }
 
-    void update_texts() {
-        if (!details_ || wanted_.texts == published_texts_) {
+    void publish_texts() {
+        if (!details_) {
             return;
         }
-        published_texts_ = wanted_.texts;
-        auto const texts = txt_record(instance(), published_texts_);
-        add(details_, *texts, text_flags | AVAHI_PUBLISH_UPDATE);
+        std::erase_if(texts_, [&](auto const& entry) {
+            return !wanted_.texts.contains(entry.first);
+        });
+        for (auto const& [index, texts] : wanted_.texts) {
+            auto& published = texts_[index];
+            if (published.group && published.texts == texts) {
+                continue;
+            }
+            published.texts = texts;
+            auto const record = txt_record(instance(), texts);
+            auto const interface = static_cast<AvahiIfIndex>(index);
+            if (published.group) {
+                add(published.group, *record, text_flags | AVAHI_PUBLISH_UPDATE, interface);
+            } else {
+                published.group = new_group();
+                add(published.group, *record, text_flags, interface);
+                commit(published.group);
+            }
+        }
     }
 
     // One group an address, so that those that stay are left alone.
@@ -513,8 +535,8 @@ private:
     ServiceBrowser browser_;
     std::map<std::string, RecordBrowser> browsers_; // Of TXT records, by instance.
     Group claim_;                                   // The SRV record.
-    Group details_; // All others of the service; none until the name is ours.
-    std::vector<std::string> published_texts_;
+    Group details_;                                 // The PTR records; none until the name is ours.
+    std::map<std::uint32_t, Texts> texts_;          // By interface.
     std::map<InterfaceAddress, Group> addresses_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -13,7 +13,9 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +29,10 @@ struct Registration {
     std::string name;
     std::string host; // A label, without ".local"; the same rule.
     std::uint16_t port = default_port;
-    std::vector<std::string> texts;
+    // By interface index: what is said there names the addresses that can be reached there. An
+    // address of another interface is another machine's there, or nobody's (a docker0 has the same
+    // address everywhere).
+    std::map<std::uint32_t, std::vector<std::string>> texts;
     std::vector<InterfaceAddress> addresses; // Of the host, each announced on its interface.
     bool operator==(Registration const&) const = default;
 };

@@ -14,6 +14,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <array>
 #include <dns_sd.h>
@@ -126,12 +127,9 @@ public:
         wanted_ = wanted;
         if (is_other) {
             name_number_ = 1;
+            registrations_.clear();
         }
-        if (!registration_ || is_other) {
-            announce();
-        } else if (is_established_ && wanted.texts != published_texts_) {
-            update_texts();
-        }
+        announce();
     }
 
 private:
@@ -139,6 +137,12 @@ private:
         BonjourBackend* backend = nullptr;
         std::string name;
         Operation query;
+    };
+
+    struct Registered {
+        Operation operation;
+        std::vector<std::string> texts;
+        bool is_established = false;
     };
 
     // --- What Bonjour tells ---
@@ -243,19 +247,23 @@ private:
     }
 
     void on_answer(DNSServiceRef reference, DNSServiceErrorType code) {
-        if (reference != registration_.get()) {
+        auto const found = std::ranges::find_if(registrations_, [&](auto const& entry) {
+            return entry.second.operation.get() == reference;
+        });
+        if (found == registrations_.end()) {
             return; // Given up meanwhile.
         }
         if (code == kDNSServiceErr_NameConflict) {
             auto const taken = name();
             ++name_number_;
             log::info("dns-sd", "'{}' is taken; now '{}'", taken, name());
+            registrations_.clear(); // One name on all interfaces.
             announce();
         } else if (code != 0) {
             fail(bonjour_error("Bonjour does not announce", code));
         } else {
-            is_established_ = true;
-            update_texts(); // Also for its TTL, which a registration cannot choose.
+            found->second.is_established = true;
+            update(found->first, found->second); // For its TTL, which a registration cannot choose.
             events_.on_established(name());
         }
     }
@@ -264,15 +272,29 @@ private:
 
     [[nodiscard]] std::string name() const { return numbered_name(wanted_.name, name_number_); }
 
+    // On each interface apart, since each has a TXT record of its own.
     void announce() {
-        registration_.reset();
-        is_established_ = false;
-        auto const texts = packed(wanted_.texts);
+        std::erase_if(registrations_, [&](auto const& entry) {
+            return !wanted_.texts.contains(entry.first);
+        });
+        for (auto const& [interface, texts] : wanted_.texts) {
+            auto& known = registrations_[interface];
+            if (!known.operation) {
+                add(interface, known);
+            } else if (known.is_established && known.texts != texts) {
+                update(interface, known);
+            }
+        }
+    }
+
+    void add(std::uint32_t interface, Registered& to) {
+        to.texts = wanted_.texts.at(interface);
+        auto const texts = packed(to.texts);
         DNSServiceRef registration = connection_.get();
         auto const code = DNSServiceRegister(
             &registration,
             on_connection | kDNSServiceFlagsNoAutoRename,
-            kDNSServiceInterfaceIndexAny,
+            interface,
             name().c_str(),
             service_type,
             domain,
@@ -287,14 +309,14 @@ private:
             fail(bonjour_error("Bonjour does not announce", code));
             return;
         }
-        registration_.reset(registration);
+        to.operation.reset(registration);
     }
 
-    void update_texts() {
-        published_texts_ = wanted_.texts;
-        auto const texts = packed(published_texts_);
+    void update(std::uint32_t interface, Registered& known) {
+        known.texts = wanted_.texts.at(interface);
+        auto const texts = packed(known.texts);
         auto const code = DNSServiceUpdateRecord(
-            registration_.get(),
+            known.operation.get(),
             nullptr,
             0,
             static_cast<std::uint16_t>(texts.size()),
@@ -345,14 +367,12 @@ private:
     BackendEvents events_;
     Registration wanted_;
     unsigned name_number_ = 1;
-    bool is_established_ = false;
     bool has_failed_ = false;
-    std::vector<std::string> published_texts_;
     asio::posix::stream_descriptor socket_; // A duplicate of the connection's.
     Operation connection_;                  // Outlives the operations on it.
     Operation browse_;
     std::map<std::string, std::unique_ptr<Watch>> watches_; // Of TXT records, by instance.
-    Operation registration_;
+    std::map<std::uint32_t, Registered> registrations_;     // By interface.
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <ifaddrs.h>
+#include <map>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <utility>
@@ -156,10 +157,17 @@ private:
 
     void look_at_addresses() {
         registration_.addresses = interface_addresses();
+        std::map<std::uint32_t, std::vector<std::string>> ips;
+        for (auto const& address : registration_.addresses) {
+            ips[address.interface_index].push_back(address.ip);
+        }
+        registration_.texts.clear();
         auto announcement = options_.announcement;
-        announcement.addresses =
-            announced_addresses(options_.listen, registration_.addresses, options_.self);
-        registration_.texts = encode_txt(announcement);
+        for (auto const& [interface, of_interface] : ips) {
+            announcement.addresses =
+                announced_addresses(options_.listen, of_interface, options_.self);
+            registration_.texts[interface] = encode_txt(announcement);
+        }
     }
 
     BackendEvents events() {

@@ -325,6 +325,32 @@ TEST_F(ServiceTest, addresses_are_followed_as_they_come_and_go) {
     }));
 }
 
+TEST_F(ServiceTest, B074_each_interface_is_told_its_own_addresses_alone) {
+    PLUG_IN_OR_SKIP();
+    ASSERT_TRUE(run_command("ip link add docker0 type veth peer name w1 && "
+                            "ip addr add 172.17.0.1/16 dev docker0 && "
+                            "ip link set w1 addrgenmode none && ip link set w1 up && "
+                            "ip link set docker0 up"));
+    Node one(context, 1, "one");
+    Node two(context, 2, "two");
+    std::map<std::string, std::string> first_address;
+    EXPECT_TRUE(wait_for([&] {
+        for (auto const& fact : one.service.facts()) {
+            for (auto const& text : fact.addresses) {
+                bool const is_ip4 = text.starts_with("/ip4/");
+                EXPECT_TRUE(!is_ip4 || text.starts_with("/ip4/10.9.") == (fact.interface == "v0"))
+                    << text << " on " << fact.interface;
+            }
+            if (!fact.addresses.empty()) {
+                first_address[fact.interface] = fact.addresses[0];
+            }
+        }
+        return first_address.size() == 2;
+    }));
+    EXPECT_TRUE(first_address["v0"].starts_with("/ip4/10.9.0.1/"));
+    EXPECT_TRUE(first_address["docker0"].starts_with("/ip4/172.17.0.1/"));
+}
+
 TEST_F(ServiceTest, a_machine_without_a_network_waits_for_one) {
     Node one(context, 1, "one");
     Node two(context, 2, "two");
