@@ -185,6 +185,9 @@ Result<Multiaddr> Multiaddr::parse(std::string_view text) {
 }
 
 Result<Multiaddr> Multiaddr::from_bytes(BytesView bytes) {
+    if (bytes.empty()) {
+        return Error(Errc::protocol, "multiaddr: no bytes");
+    }
     Multiaddr address;
     while (!bytes.empty()) {
         auto const code = read_varint(bytes);

@@ -112,6 +112,7 @@ TEST(Multiaddr, other_texts_are_refused_by_name) {
 
 TEST(Multiaddr, other_bytes_are_refused) {
     for (auto const* const bytes : {
+             "",           // no address at all
              "04",         // ip4 without a value
              "91020fa1",   // udp
              "3600",       // an empty name
