@@ -7,6 +7,9 @@ SHELL := bash
 JOBS ?= $(shell nproc)
 EXO_HOME ?= $(CURDIR)/.exo
 ARGS ?=
+# Of `make fuzz`: how long for each parser, and which (a regular expression).
+SECONDS ?= 60
+TARGET ?= .*
 SETUP ?= yes
 # cuda, metal, rocm or vulkan: the kind of GPU to use besides the CPU (docs/howto/gpu.md).
 GPU ?=
@@ -58,7 +61,8 @@ run: build ## Start a node with the demo model; more flags: make run ARGS="--api
 test: test-deps ## Build and run every test
 	@$(call build_preset,release)
 	@$(call build_preset,asan,"-DEXO_LAYERS=$(ASAN_LAYERS)")
-	@tools/run_tests build "build-asan:$(ASAN_LABELS)"
+	@$(call build_preset,fuzz,-DEXO_FUZZ_SECONDS=10)
+	@tools/run_tests build "build-asan:$(ASAN_LABELS)" build-fuzz:fuzz_network
 
 .PHONY: test-full
 test-full: test-deps ## As test, and the other sanitizers, g++, every layer under each
@@ -74,6 +78,14 @@ test-full: test-deps ## As test, and the other sanitizers, g++, every layer unde
 	else \
 		echo "Vulkan: skipped, llama.cpp is not built with it (make test-vulkan does)"; \
 	fi
+
+.PHONY: fuzz
+fuzz: deps ## Look for inputs that break parsers: make fuzz SECONDS=60 [TARGET=yamux]
+	@cmake --preset fuzz "-DEXO_FUZZ_SECONDS=$(SECONDS)" >/dev/null
+	@cmake --build --preset fuzz --parallel $(JOBS) --target fuzz_targets_all
+	@ctest --test-dir build-fuzz --label-regex fuzz --tests-regex "fuzz_($(TARGET))$$" \
+		--parallel $(JOBS) --output-on-failure
+	@echo "To keep inputs that reach new code: tools/fuzz_corpus"
 
 .PHONY: test-vulkan
 test-vulkan: GPU := vulkan

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the seeds of fuzz/corpus from testdata/libp2p: real bytes of rust, js and go peers, so
-that mutations start inside the protocols. The seeds of gguf, ipc and step_plan are made here by
-hand.
+that mutations start inside the protocols. Other seeds are made here by hand; those of replica are
+the messages of core_replica_test, as they were encoded.
 
 usage: make_corpus.py (from anywhere; rewrites fuzz/corpus/*/seed-*)"""
 
@@ -40,6 +40,7 @@ def multistream():
 
 
 def noise():
+    """What the initiator sent, whole and in pieces; then the same of the responder."""
     transcript = load("rust.json")["noise_transcript"]
     framed = [struct.pack(">H", len(m)) + m
               for m in map(bytes.fromhex, transcript["messages_without_length_prefix"])]
@@ -47,9 +48,33 @@ def noise():
     for entry in transcript["transport"]:
         cipher = bytes.fromhex(entry["cipher"])
         sent[entry["from"]] += struct.pack(">H", len(cipher)) + cipher
-    for data in sent.values():
-        yield b"\x00" + data
-        yield b"\x07" + data
+    return [start + data for data in sent.values() for start in (b"\x00", b"\x07")]
+
+
+def channel():
+    """Flags (1: we listen, 2: private network, 4: behind Noise), size of the pieces, bytes."""
+    header = message("/multistream/1.0.0")
+    for side, data in zip((1, 0), noise()[::2]):  # What the initiator sent comes to a listener.
+        for private in (0, 2):
+            yield bytes([side | private, 0]) + header + message("/noise") + data[1:]
+            yield bytes([side | private, 9]) + header + message("/noise") + data[1:]
+    muxer = header + message("/yamux/1.0.0")
+    ping = bytes.fromhex("00020001000000000000002a")
+    for side in (0, 1):
+        yield bytes([4 | side, 0]) + muxer + ping
+        yield bytes([6 | side, 5]) + muxer + ping
+    yield bytes([5, 0]) + header + message("/mplex/6.7.0") + message("/yamux/1.0.0") + ping
+
+
+def framed_message():
+    yield b"\x00" + b"\x05hello" + b"\x00" + b"\xac\x02" + b"." * 300
+    yield b"\x01" + b"\x05hello" + b"\xe8\x07"
+    yield b"\x07" + b"\xe9\x07"
+
+
+def ping():
+    yield b"\x20" + bytes(range(64)) + b"tail"
+    yield b"\x01" + bytes([1, 31, 0, 125 * 2, 2, 0, 255, 1, 3, 0, 250])
 
 
 def yamux():
@@ -175,9 +200,9 @@ def peers():
 
 
 def main():
-    for make in (multistream, noise, yamux, identify, gossipsub, mdns, dnssd, multiaddr, gguf, ipc,
-                 peers, step_plan):
-        folder = FUZZ / "corpus" / make.__name__
+    for make in (multistream, noise, channel, yamux, framed_message, identify, ping, gossipsub,
+                 mdns, dnssd, peers, multiaddr, gguf, ipc, step_plan):
+        folder = FUZZ / "corpus" / make.__name__.removeprefix("framed_")
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("seed-*"):
             old.unlink()
