@@ -3,11 +3,16 @@
 // Our own network stack as a test peer: the flags and the events of ../shared/interop's foreign
 // peers, so that the same scripts can set any two of them against each other. One JSON object a
 // line on standard output, each with `event` and `t_ms`.
+//
+// Beyond theirs it can misbehave: ask for protocols that nobody speaks (--open), and publish what
+// must be refused (--inject).
 #include "base/entropy.hpp"
 #include "base/log.hpp"
+#include "net/gossipsub/router.hpp"
 #include "net/host/async.hpp"
 #include "net/host/host.hpp"
 #include "net/host/task_group.hpp"
+#include "spoiled.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -31,13 +36,14 @@ constexpr int exit_ok = 0;
 constexpr int exit_usage = 2;
 constexpr int exit_expectation = 3; // Fewer messages than --expect.
 constexpr std::size_t text_shown_max = 4096;
-// rust says so by itself; ours is asked.
-constexpr auto identity_look = 50ms;
+// The others say by themselves what they have counted and heard; ours is asked.
+constexpr auto look_interval = 50ms;
 
 struct Flags {
     std::vector<std::string> listen;
     std::vector<std::string> dial;
     std::string network_namespace = "v0.0.1";
+    bool no_psk = false;
     std::optional<int> seed;
     std::vector<std::string> topics;
     std::string publish;
@@ -48,6 +54,8 @@ struct Flags {
     std::uint64_t expect = 0; // 0: none expected.
     int linger_ms = 500;
     std::string mdns = "off";
+    std::vector<std::string> open;
+    std::string inject;
     int retry_ms = 5000;
     double run_s = 30;
     bool verbose = false;
@@ -57,6 +65,7 @@ void define(CLI::App& app, Flags& flags) {
     app.add_option("--listen", flags.listen, "Listen here (default /ip4/127.0.0.1/tcp/0)");
     app.add_option("--dial", flags.dial, "Dial, and redial while not connected");
     app.add_option("--namespace,--psk-namespace", flags.network_namespace, "Makes the PSK");
+    app.add_flag("--no-psk", flags.no_psk, "No private network");
     app.add_option("--seed", flags.seed, "Identity of 32 bytes N; random without")
         ->check(CLI::Range(0, 255));
     app.add_option("--topic", flags.topics, "Subscribe");
@@ -68,6 +77,13 @@ void define(CLI::App& app, Flags& flags) {
     app.add_option("--expect", flags.expect, "Exit 0 after so many messages, 3 at --run-s");
     app.add_option("--linger-ms", flags.linger_ms, "Stay so long after the last expected one");
     app.add_option("--mdns", flags.mdns, "Discover peers")->check(CLI::IsMember({"on", "off"}));
+    app.add_option("--open", flags.open, "Open a stream of this protocol with each peer");
+    app.add_option(
+        "--inject",
+        flags.inject,
+        "Publish badly signed messages on this topic, and "
+        "one good one (without --topic)"
+    );
     app.add_option("--retry-ms", flags.retry_ms, "Redial interval");
     app.add_option("--run-s", flags.run_s, "Stop after this time");
     app.add_flag("-v", flags.verbose, "Log to standard error");
@@ -85,7 +101,9 @@ Identity identity_of(Flags const& flags) {
 // Error: invalid_argument.
 Result<HostOptions> options_of(Flags const& flags) {
     HostOptions options{.identity = identity_of(flags)};
-    options.psk = psk_of_namespace(flags.network_namespace);
+    if (!flags.no_psk) {
+        options.psk = psk_of_namespace(flags.network_namespace);
+    }
     options.bootstrap = flags.dial;
     options.topics = flags.topics;
     options.agent_version = "exo-interop-peer/1";
@@ -109,6 +127,7 @@ class Peer {
 public:
     Peer(asio::io_context& io, Flags flags, HostOptions options)
         : flags_(std::move(flags))
+        , identity_(options.identity)
         , changed_(io.get_executor())
         , host_(io.get_executor(), std::move(options), callbacks())
         , tasks_(io.get_executor()) {}
@@ -125,7 +144,7 @@ public:
             emit({{"event", "listening"}, {"address", address.with_peer(host_.id()).text()}});
         }
         tasks_.spawn(publish_all());
-        tasks_.spawn(tell_identities());
+        tasks_.spawn(tell_what_changes());
         co_await wait_for_end();
         tasks_.cancel_all();
         co_await tasks_.join();
@@ -168,6 +187,12 @@ private:
                 });
             }
         }
+        for (auto const& protocol : flags_.open) {
+            tasks_.spawn(open(peer, protocol));
+        }
+        if (!flags_.inject.empty()) {
+            tasks_.spawn(inject(peer));
+        }
         changed_.notify();
     }
 
@@ -203,12 +228,13 @@ private:
         emit({{"event", "published"}, {"topic", topic}, {"bytes", data.size()}});
     }
 
-    // The first one an interval after a peer has come, when its subscriptions are known.
+    // The first one an interval after a peer has said who it is, when its subscriptions are known.
     asio::awaitable<void> publish_all() {
         std::uint64_t done = 0;
+        bool had_identified = false; // An interval ago.
         while (!flags_.publish.empty() && !flags_.topics.empty() && done < flags_.count) {
             co_await pause_until(now() + milliseconds(flags_.publish_every_ms));
-            if (host_.connected_peers().empty()) {
+            if (!std::exchange(had_identified, !identified_.empty())) {
                 continue;
             }
             auto text = flags_.publish + " " + std::to_string(done);
@@ -218,15 +244,68 @@ private:
         }
     }
 
-    asio::awaitable<void> tell_identities() {
-        while (true) {
-            co_await pause_until(now() + identity_look);
-            for (auto const& peer : host_.connected_peers()) {
-                auto const pings = host_.speaks(peer, "/ipfs/ping/1.0.0");
-                if (pings && identified_.emplace(peer, *pings).second) {
-                    emit({{"event", "identify"}, {"peer", peer.text()}, {"speaks_ping", *pings}});
-                }
+    asio::awaitable<void> open(PeerId peer, std::string protocol) {
+        auto const stream = co_await host_.open_stream(peer, protocol);
+        Json event{{"peer", peer.text()}, {"protocol", protocol}};
+        event["event"] = stream ? "opened" : "refused";
+        if (!stream) {
+            event["error"] = stream.error().text();
+            event["code"] = to_string(stream.error().code());
+        }
+        emit(event);
+    }
+
+    // On a stream of its own: without a topic the host opens none for gossip.
+    asio::awaitable<void> inject(PeerId peer) {
+        auto const stream = co_await host_.open_stream(peer, gossipsub::protocol_1_2);
+        if (!stream) {
+            emit({{"event", "inject_error"}, {"error", stream.error().text()}});
+            co_return;
+        }
+        auto const number = static_cast<std::uint64_t>(
+            duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count()
+        );
+        for (auto const& rpc : spoiled_rpcs(identity_, flags_.inject, number)) {
+            auto const written = co_await write_message(**stream, rpc);
+            if (!written) {
+                emit({{"event", "inject_error"}, {"error", written.error().text()}});
+                co_return;
             }
+            ++published_;
+        }
+        emit({{"event", "injected"}, {"messages", published_}});
+        co_await pause_until(TimePoint::max()); // The stream stays: its end could undo the last.
+    }
+
+    asio::awaitable<void> tell_what_changes() {
+        while (true) {
+            co_await pause_until(now() + look_interval);
+            tell_identities();
+            tell_counters();
+        }
+    }
+
+    void tell_identities() {
+        for (auto const& peer : host_.connected_peers()) {
+            auto const pings = host_.speaks(peer, "/ipfs/ping/1.0.0");
+            if (pings && identified_.emplace(peer, *pings).second) {
+                emit({{"event", "identify"}, {"peer", peer.text()}, {"speaks_ping", *pings}});
+            }
+        }
+    }
+
+    void tell_counters() {
+        auto const counters = host_.counters();
+        Json const counted{
+            {"handshakes_failed", counters.handshakes_failed},
+            {"messages_rejected", counters.messages_rejected},
+            {"streams_refused", counters.streams_refused},
+        };
+        if (counted != counted_) {
+            counted_ = counted;
+            Json event = counted;
+            event["event"] = "counters";
+            emit(event);
         }
     }
 
@@ -244,9 +323,11 @@ private:
     }
 
     Flags flags_;
+    Identity identity_;
     steady_clock::time_point start_ = steady_clock::now();
     Signal changed_;
     std::map<PeerId, bool> identified_;
+    Json counted_;
     std::uint64_t received_ = 0;
     std::uint64_t published_ = 0;
     bool interrupted_ = false;
