@@ -71,8 +71,10 @@ test-full: test-deps ## As test, and the other sanitizers, g++, every layer unde
 	@$(call build_preset,ubsan)
 	@$(call build_preset,tsan,"-DEXO_LAYERS=$(TSAN_LAYERS)")
 	@$(call build_preset,gcc)
+	@$(call build_preset,fuzz,-DEXO_FUZZ_SECONDS=10)
 	@tools/run_tests build "build-asan:$(PURE_LABELS)|numeric" \
-		"build-ubsan:$(PURE_LABELS)|numeric" "build-tsan:$(PURE_LABELS)" "build-gcc:$(PURE_LABELS)"
+		"build-ubsan:$(PURE_LABELS)|numeric" "build-tsan:$(PURE_LABELS)" \
+		"build-gcc:$(PURE_LABELS)" build-fuzz:fuzz_network
 	@if [[ -e .deps/llama/build-vulkan.stamp ]]; then \
 		$(MAKE) --no-print-directory test-vulkan; \
 	else \
