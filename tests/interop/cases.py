@@ -79,13 +79,10 @@ ECHOING = ["--topic", "a", "--topic", "b", "--echo-topic", "b"]
 
 def wrong_texts(name, peer, topic, wanted):
     """Each message once, and nothing else on its topic."""
-    def got():
-        return peer.texts(topic)
-
-    peer.wait(lambda: len(got()) >= len(wanted), SECONDS)
-    if sorted(got()) == sorted(wanted):
-        return []
-    return [f"{name} has {got()} on '{topic}' instead of {wanted}"]
+    peer.wait(lambda: len(peer.texts(topic)) >= len(wanted), SECONDS)
+    got = peer.texts(topic)
+    return [] if sorted(got) == sorted(wanted) else [
+        f"{name} has {got} on '{topic}' instead of {wanted}"]
 
 
 def wrong_exchange(listener, dialer):
@@ -110,8 +107,9 @@ def wrong_identities(ours, theirs):
     wrong = []
     if not ours.has("identify", SECONDS):
         wrong.append("we do not know who they are")
-    known = theirs.has("identify", SECONDS, agent="exo-interop-peer/1")
-    protocols = theirs.named("identify")[0].get("protocols", []) if known else []
+    us = {"agent": "exo-interop-peer/1"}
+    theirs.has("identify", SECONDS, **us)
+    protocols = [name for event in theirs.named("identify", **us) for name in event["protocols"]]
     for protocol in ("/ipfs/ping/1.0.0", "/meshsub/1.2.0"):
         if protocol not in protocols:
             wrong.append(f"they do not know that we speak {protocol}")

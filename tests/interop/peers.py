@@ -130,7 +130,7 @@ class Peer:
         self.events = []
         self.ended = False
         self.changed = threading.Condition()
-        with log.open("a") as errors:
+        with log.open("w") as errors:
             self.process = subprocess.Popen(
                 [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=errors, text=True, errors="replace")
@@ -138,7 +138,7 @@ class Peer:
         self.reader.start()
 
     def read(self):
-        with self.log.with_suffix(".jsonl").open("a") as copy:
+        with self.log.with_suffix(".jsonl").open("w") as copy:
             for line in self.process.stdout:
                 copy.write(line)
                 if line.startswith("{"):
