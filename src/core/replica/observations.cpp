@@ -23,6 +23,20 @@ is_news(model::NodeInfo const* known, model::NodeInfo const& info, bool in_perso
     return known->boot == info.boot ? info.sequence > known->sequence : in_person;
 }
 
+void forget_lost(Parts& parts) {
+    auto const& members = parts.log.state().members;
+    auto const forgotten = [&](model::NodeId const& node_id) {
+        auto const heard = parts.heard.find(node_id);
+        bool const silent = heard == parts.heard.end() || parts.now >= heard->second + info_kept;
+        return silent && !members.contains(node_id) && node_id != parts.config.self;
+    };
+    auto const count = std::erase_if(parts.observations, [&](auto const& entry) {
+        return forgotten(entry.first);
+    });
+    parts.state_changed |= count > 0;
+    std::erase_if(parts.heard, [&](auto const& entry) { return forgotten(entry.first); });
+}
+
 } // namespace
 
 void on_own_info(Parts& parts, model::NodeInfo info) {
@@ -61,18 +75,11 @@ void refresh_observations(Parts& parts) {
     if (parts.now >= parts.info_at) {
         parts.info_at = parts.now + info_interval;
         publish_own(parts);
-        auto const& members = parts.log.state().members;
-        auto const forgotten = [&](model::NodeId const& node_id) {
-            auto const heard = parts.heard.find(node_id);
-            bool const silent =
-                heard == parts.heard.end() || parts.now >= heard->second + info_kept;
-            return silent && !members.contains(node_id) && node_id != parts.config.self;
-        };
-        auto const count = std::erase_if(parts.observations, [&](auto const& entry) {
-            return forgotten(entry.first);
-        });
-        parts.state_changed |= count > 0;
-        std::erase_if(parts.heard, [&](auto const& entry) { return forgotten(entry.first); });
+    }
+    // Has a time of its own: where the own info changes often, info_at is never reached.
+    if (parts.now >= parts.forget_at) {
+        parts.forget_at = parts.now + forget_interval;
+        forget_lost(parts);
     }
 }
 

@@ -30,7 +30,8 @@ constexpr Duration command_interval = 1s;    // C1
 constexpr Duration command_time = 10s;       // C1
 constexpr Duration submission_interval = 1s; // S10
 constexpr Duration info_interval = 5s;       // Gossip may have lost our last info.
-constexpr Duration info_kept = 30s;          // Of a silent node that is no member.
+constexpr Duration info_kept = 20s;          // Of a silent node that is no member.
+constexpr Duration forget_interval = 5s;     // So it is forgotten within 30 s.
 constexpr Duration former_self_time = 10s;   // Gossip of our own earlier process ends by then.
 
 constexpr std::size_t ahead_max = 4096;     // Events of look-ahead.
@@ -131,7 +132,8 @@ struct Parts {
     Worker worker;
 
     model::Observations observations;
-    TimePoint info_at; // When ours is published again.
+    TimePoint info_at;   // When ours is published again.
+    TimePoint forget_at; // When those of others are looked through for what nobody needs.
     std::optional<model::NodeId> master;
     std::set<model::Boot> copies; // Reported (E13).
 };

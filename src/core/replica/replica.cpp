@@ -220,7 +220,7 @@ void proceed_until_quiet(Parts& parts) {
 
 [[nodiscard]] TimePoint next_deadline(Parts const& parts) {
     TimePoint next = std::min(election::deadline(parts.election), parts.beat_at);
-    next = std::min(next, parts.info_at);
+    next = std::min({next, parts.info_at, parts.forget_at});
     next = std::min(next, leading_deadline(parts).value_or(next));
     next = std::min(next, parts.following.gap_at.value_or(next));
     if (parts.joining.request) {

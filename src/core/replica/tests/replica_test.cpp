@@ -575,6 +575,25 @@ TEST(Replica, the_newest_info_of_a_node_wins) {
     EXPECT_EQ(sequence(), 1);
 }
 
+// It is what a node on a busy machine says of itself each second.
+TEST(Replica, B102_a_lost_node_is_forgotten_while_the_own_info_goes_on_changing) {
+    Node node;
+    model::NodeInfo info;
+    info.node_id = peer;
+    info.boot = 9;
+    info.sequence = 1;
+    node.hear(info);
+    for (int i = 0; i < 19; ++i) {
+        node.wait(1s).feed(ObservationChanged{});
+    }
+    EXPECT_TRUE(node.replica.observations().contains(peer));
+    for (int i = 0; i < 7; ++i) {
+        node.wait(1s).feed(ObservationChanged{});
+    }
+    EXPECT_FALSE(node.replica.observations().contains(peer));
+    EXPECT_TRUE(node.replica.observations().contains(self));
+}
+
 TEST(Replica, nobody_tells_us_about_ourselves) {
     Node node;
     node.feed(ObservationChanged{});
