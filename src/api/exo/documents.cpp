@@ -38,10 +38,14 @@ Json by_node(model::Observations const& observations, Part part) {
     return object;
 }
 
-// An address such as /ip4/10.0.0.2/tcp/4001/p2p/12D3..., as the original's State shows it.
+// An address such as /ip4/10.0.0.2/tcp/4001/p2p/12D3..., as the original's State shows it. The zone
+// of a link-local one (/ip6zone/eth0/ip6/fe80::1/...) is a word of the node that tells of the link.
 Json edge_of(std::string const& address) {
     Json edge{{"address", address}, {"address_type", ""}, {"ip_address", ""}, {"port", 0}};
-    auto const parts = split(address, '/'); // The first is empty.
+    auto parts = split(address, '/'); // The first is empty.
+    if (parts.size() >= 3 && parts[1] == "ip6zone") {
+        parts.erase(parts.begin() + 1, parts.begin() + 3);
+    }
     if (parts.size() >= 3) {
         edge["address_type"] = parts[1];
         edge["ip_address"] = parts[2];

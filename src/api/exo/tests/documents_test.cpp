@@ -118,14 +118,32 @@ TEST_F(Documents, topology_shows_each_link_with_its_address) {
     EXPECT_EQ(topology["connections"]["n1"], Json::object());
 }
 
+TEST_F(Documents, a_link_local_address_is_shown_without_its_zone) {
+    observations_[model::NodeId("n0")].links = {
+        {.peer = model::NodeId("n2"), .address = "/ip6zone/eth0/ip6/fe80::2/tcp/4001"},
+    };
+    auto const edges = state_document(view())["topology"]["connections"]["n0"]["n2"];
+    EXPECT_EQ(edges[0]["sinkMultiaddr"], Json::parse(R"(
+        {"address": "/ip6zone/eth0/ip6/fe80::2/tcp/4001", "address_type": "ip6",
+         "ip_address": "fe80::2", "port": 4001})"));
+}
+
 TEST_F(Documents, an_address_that_a_peer_made_up_does_no_harm) {
     auto& links = observations_[model::NodeId("n0")].links;
     for (auto const* address :
-         {"", "/", "//", "x", "/ip4", "/ip4/1.2.3.4/tcp/999999", "/a/b/c/d/e"}) {
+         {"",
+          "/",
+          "//",
+          "x",
+          "/ip4",
+          "/ip4/1.2.3.4/tcp/999999",
+          "/a/b/c/d/e",
+          "/ip6zone",
+          "/ip6zone/a"}) {
         links.push_back({.peer = model::NodeId("n2"), .address = address});
     }
     auto const edges = state_document(view())["topology"]["connections"]["n0"]["n2"];
-    EXPECT_EQ(edges.size(), 7u);
+    EXPECT_EQ(edges.size(), 9u);
     EXPECT_EQ(edges[5]["sinkMultiaddr"]["port"], 0);
 }
 
