@@ -65,7 +65,8 @@ test: test-deps ## Build and run every test
 	@tools/run_tests build "build-asan:$(ASAN_LABELS)" build-fuzz:fuzz_network
 
 .PHONY: test-full
-test-full: test-deps ## As test, and the other sanitizers, g++, every layer under each
+test-full: export EXO_NETLAB_FULL = 1
+test-full: test-deps ## As test, and the other sanitizers, g++, every layer, a larger network lab
 	@$(call build_preset,release)
 	@$(call build_preset,asan)
 	@$(call build_preset,ubsan)

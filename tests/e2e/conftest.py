@@ -4,6 +4,7 @@ import os
 import pathlib
 import uuid
 
+import lab
 import pytest
 import support
 
@@ -95,3 +96,44 @@ def two_hosts():
     lab = support.Lab(2)
     yield lab
     lab.down()
+
+
+def make_laboratory():
+    reason = lab.why_no_lab()
+    if reason:
+        pytest.skip(reason)
+    made = lab.Lab()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def laboratory():
+    yield from make_laboratory()
+
+
+@pytest.fixture
+def start(nodes):
+    """Starts a node on a host of the laboratory, with no configuration but these flags."""
+
+    def started(host, *flags, **options):
+        return nodes.start(*lab.NODE_FLAGS, *flags, host=host, models=False, **options)
+
+    return started
+
+
+@pytest.fixture(scope="module")
+def shared_laboratory():
+    """One that all tests of a file share. Asked for before `shared_nodes`."""
+    yield from make_laboratory()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What tests have measured, failed or not; the reports of ctest have it too."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if getattr(report, "when", "") == "call":
+                    terminalreporter.write_line(f"{report.nodeid}: {name} {value}")

@@ -181,6 +181,7 @@ class Node:
         )
         self.seen_children = set()
         self._url = None
+        self._id = None
 
     # -- what it says
 
@@ -218,7 +219,9 @@ class Node:
 
     @property
     def id(self):
-        return wait_for("the node tells its id", self.is_up, START_S)
+        if self._id is None:
+            self._id = wait_for("the node tells its id", self.is_up, START_S)
+        return self._id
 
     def openai(self, timeout=120):
         """The real client; use it inside `with node.host.entered()`."""
