@@ -198,15 +198,6 @@ class Host(support.ThisMachine):
             f" iifname != lo tcp flags & (syn | ack) == syn {how}; }} }}"
         )
 
-    def blocks_multicast(self):
-        """Its own firewall: no multicast in or out."""
-        for way, interface in (("input", "iifname"), ("output", "oifname")):
-            self.nft(
-                f"table inet quiet_{way} {{ chain each {{ type filter hook {way} priority 0;"
-                f" {interface} != lo ip daddr 224.0.0.0/4 drop;"
-                f" {interface} != lo ip6 daddr ff00::/8 udp dport 5353 drop; }} }}"
-            )
-
     def counts_dials_of_itself(self):
         """Counts connections over the loopback interface, but those with the API."""
         self.nft(

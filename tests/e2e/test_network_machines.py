@@ -1,6 +1,5 @@
 """What machines have besides a network card, and what their network lacks: containers, VPNs, IPv6
 alone, firewalls, interfaces that come later, more than one network. They join all the same."""
-import shutil
 import time
 
 import lab as laboratories
@@ -220,32 +219,6 @@ def test_B079_two_that_cannot_dial_each_other_are_named(laboratory, start):
         )
         assert is_trouble(found) and found["remedy"]
         assert all(one.id[-6:] in found["message"] for one in nodes[1:]), found
-
-
-def test_B151_another_network_on_the_same_wire_is_seen_and_named(laboratory, start):
-    """Nodes of two namespaces do not meet, and say of each other why."""
-    lan = laboratory.network()
-    hosts = [laboratory.host(lan) for _ in range(2)]
-    nodes = [start(host, "--namespace", name) for host, name in zip(hosts, ("ours", "theirs"))]
-    for node in nodes:
-        found = wait_for(
-            "the other is named", lambda n=node: diagnosis(n).get("other_network"), DOCTOR_S
-        )
-        assert found["remedy"], found
-        assert list(state_of(node)["members"]) == [node.id]
-
-
-def test_B078_a_copied_key_is_named(laboratory, start, nodes):
-    """The home folder of one machine was copied to another: two nodes with one identity."""
-    lan = laboratory.network()
-    hosts = [laboratory.host(lan) for _ in range(2)]
-    first = start(hosts[0])
-    assert first.id
-    copy = shutil.copytree(first.home, nodes.home(), dirs_exist_ok=True)
-    second = start(hosts[1], home=copy)
-    for node in (first, second):
-        found = wait_for("the copy is named", lambda n=node: diagnosis(n).get("same_key"), DOCTOR_S)
-        assert is_trouble(found) and found["remedy"]
 
 
 def test_of_three_machines_in_a_row_the_middle_one_keeps_all_together(laboratory, start):

@@ -66,19 +66,6 @@ def named(found):
     )
 
 
-def test_a_firewall_of_the_machine_itself_is_named(laboratory, start):
-    lan = laboratory.network()
-    hosts = [laboratory.host(lan) for _ in range(2)]
-    hosts[0].blocks_multicast()
-    pair = [start(host) for host in hosts]
-    for node in pair:
-        assert node.id
-    found = wait_for("a finding", lambda: multicast_findings(topology.diagnosis(pair[0])), DOCTOR_S)
-    named(found)
-    # It is this machine, not the switch: what it sends does not even leave, or come back.
-    assert set(found) & {"multicast_cannot_send", "multicast_not_returned"}, found
-
-
 def test_B089_one_address_in_any_form_brings_all_together(laboratory, start, record_property):
     """Each has been given the same peer in another way; the others they learn from it."""
     _, hosts = quiet(laboratory, 5)
@@ -149,11 +136,3 @@ def test_B084_B089_behind_nat_and_without_multicast_one_address_is_enough(labora
     seed = start(hosts[0], *seed_flags())
     rest = [start(host, *peers(f"10.77.0.1:{PORT}")) for host in hosts[1:]]
     wait_together([seed, *rest])
-
-
-def test_with_bootstrap_peers_the_doctor_still_names_multicast(laboratory, start):
-    """All are together, and yet the next one that comes will not be found."""
-    _, hosts = quiet(laboratory, 2)
-    pair = [start(hosts[0], *seed_flags()), start(hosts[1], *peers(f"10.77.0.1:{PORT}"))]
-    wait_together(pair)
-    named(wait_for("a finding", lambda: multicast_findings(topology.diagnosis(pair[0])), DOCTOR_S))
