@@ -76,12 +76,15 @@ void Connection::close(Error reason) {
         return;
     }
     session_.go_away(yamux::go_away_normal);
+    drains_ = true;
     begin_closing(std::move(reason));
 }
 
 void Connection::give_up(Error reason) {
     given_up_ = true;
     close(std::move(reason));
+    drains_ = false; // From a peer that does not answer nothing more is hoped for.
+    wake_.notify();
 }
 
 void Connection::begin_closing(Error reason) {
@@ -132,7 +135,7 @@ asio::awaitable<Error> Connection::write_all() {
                 co_return io_error("writing", error);
             }
         }
-        if (closing_) {
+        if (closing_ && !drains_) {
             co_return *closing_;
         }
         co_await wake_.wait();
@@ -210,6 +213,8 @@ void Connection::on_event(yamux::StreamWritable const& event) {
 
 void Connection::on_event(yamux::GoAwayReceived const&) {
     close(Error(Errc::io, "the peer says good-bye"));
+    drains_ = false; // It sends nothing more, and waits for our end.
+    wake_.notify();
 }
 
 std::unique_ptr<MuxStream> Connection::add_stream(yamux::StreamId id) {

@@ -20,7 +20,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 public:
     using OnStream = std::function<void(std::unique_ptr<MuxStream>)>;
 
-    // How long a connection that we close may take to write what it has.
+    // How long a connection that we close may take to write what it has, and to read what the peer
+    // has on the way.
     static constexpr Duration linger = 300ms;
 
     Connection(Upgraded upgraded, HostLimits const& limits, OnStream on_stream);
@@ -90,6 +91,8 @@ private:
     Signal closing_began_;
     std::optional<Error> closing_;
     TimePoint close_deadline_ = TimePoint::max();
+    // We said good-bye: what the peer has on the way is read until it closes, or `linger` ends.
+    bool drains_ = false;
     bool given_up_ = false;
     bool ended_ = false;
     std::size_t direct_streams_ = 0;

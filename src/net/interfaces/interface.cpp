@@ -3,10 +3,22 @@
 
 #include "base/assert.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace exo::net {
 namespace {
 
 constexpr unsigned arp_type_ethernet = 1;
+
+// Some VPN programs use devices of other kinds; their names tell.
+bool is_named_like_a_tunnel(std::string_view name) {
+    constexpr std::array<std::string_view, 7> names{
+        "tailscale", "wg", "zt", "tun", "tap", "ipsec", "nebula"
+    };
+    return std::ranges::any_of(names, [&](auto prefix) { return name.starts_with(prefix); });
+}
 
 } // namespace
 
@@ -64,7 +76,7 @@ InterfaceKind kind_of(LinuxTraits const& traits) {
         return InterfaceKind::container; // The machine's end of a container's cable.
     }
     if (traits.has_tun_flags || traits.is_point_to_point || type == "wireguard" ||
-        traits.arp_type != arp_type_ethernet) {
+        traits.arp_type != arp_type_ethernet || is_named_like_a_tunnel(traits.name)) {
         return InterfaceKind::vpn;
     }
     return InterfaceKind::maybe_ethernet;

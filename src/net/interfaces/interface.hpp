@@ -51,6 +51,7 @@ struct Interface {
 
 // What Linux says of a device in /sys/class/net.
 struct LinuxTraits {
+    std::string name;
     bool is_loopback = false;
     bool is_point_to_point = false;
     bool has_device = false; // Hardware, or what a hypervisor shows as such.

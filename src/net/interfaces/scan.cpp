@@ -146,6 +146,7 @@ void ask_kind(Interface& interface, unsigned flags) {
         return std::filesystem::exists(folder / file, ignored);
     };
     LinuxTraits traits;
+    traits.name = interface.name;
     traits.is_loopback = (flags & IFF_LOOPBACK) != 0;
     traits.is_point_to_point = (flags & IFF_POINTOPOINT) != 0;
     traits.has_device = has("device");

@@ -44,6 +44,10 @@ TEST(InterfaceKind, B081_comes_from_the_device) {
             InterfaceKind::vpn},
         Row{"ZeroTier", {.has_tun_flags = true, .arp_type = 1}, InterfaceKind::vpn},
         Row{"WireGuard", {.arp_type = 65534, .device_type = "wireguard"}, InterfaceKind::vpn},
+        Row{"a VPN of its own kind", {.name = "tailscale0", .arp_type = 1}, InterfaceKind::vpn},
+        Row{"a card of that name",
+            {.name = "tun0", .has_device = true, .arp_type = 1},
+            InterfaceKind::ethernet},
         Row{"a SIT tunnel", {.arp_type = 776}, InterfaceKind::vpn},
     };
     for (auto const& row : rows) {
