@@ -29,7 +29,8 @@ public:
         auto on_stream = [this](std::unique_ptr<MuxStream> stream) {
             spawn(serve(std::move(stream)));
         };
-        connection_ = std::make_shared<Connection>(std::move(upgraded), std::move(on_stream));
+        connection_ =
+            std::make_shared<Connection>(std::move(upgraded), HostLimits{}, std::move(on_stream));
         handlers_[ping::protocol] = [](std::unique_ptr<MuxStream> stream) {
             return answer_pings(std::move(stream));
         };
