@@ -8,6 +8,7 @@ usage: make_corpus.py (from anywhere; rewrites fuzz/corpus/*/seed-*)"""
 import json
 import pathlib
 import struct
+import zlib
 
 FUZZ = pathlib.Path(__file__).resolve().parent
 VECTORS = FUZZ.parent / "testdata" / "libp2p"
@@ -137,6 +138,24 @@ def multiaddr():
     yield b"node.local:80"
 
 
+def cluster_token():
+    def token(content):
+        content += zlib.crc32(content).to_bytes(4, "big")
+        letters = (len(content) * 8 + 4) // 5
+        number = int.from_bytes(content, "big") << (letters * 5 - len(content) * 8)
+        alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+        text = (alphabet[number >> 5 * place & 31] for place in reversed(range(letters)))
+        return "exo1-" + "".join(text)
+
+    secret = bytes(range(32))
+    addresses = ["04c0a80114065dc1", "29fd000000000000000000000000000020065dc1"]
+    packed = b"".join(bytes([len(a)]) + a for a in map(bytes.fromhex, addresses))
+    for content in (secret + b"\x00", secret + b"\x02" + packed):
+        yield content
+        yield token(content).encode()
+    yield token(secret + b"\x02" + packed).upper().encode() + b"\r\n"
+
+
 def gguf():
     def text(value):
         return struct.pack("<Q", len(value)) + value.encode()
@@ -201,7 +220,7 @@ def peers():
 
 def main():
     for make in (multistream, noise, channel, yamux, framed_message, identify, ping, gossipsub,
-                 mdns, dnssd, peers, multiaddr, gguf, ipc, step_plan):
+                 mdns, dnssd, peers, multiaddr, cluster_token, gguf, ipc, step_plan):
         folder = FUZZ / "corpus" / make.__name__.removeprefix("framed_")
         folder.mkdir(parents=True, exist_ok=True)
         for old in folder.glob("seed-*"):
