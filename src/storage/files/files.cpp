@@ -87,7 +87,13 @@ void sync_folder(std::filesystem::path const& folder) {
     }
 }
 
-Result<Descriptor> open_to_read(std::filesystem::path const& path, std::uint64_t& bytes_count) {
+struct OpenFile {
+    Descriptor file;
+    std::uint64_t bytes_count = 0;
+    mode_t mode = 0;
+};
+
+Result<OpenFile> open_to_read(std::filesystem::path const& path) {
     // Not blocking: a pipe put in place of a file must not hang the caller.
     auto file = open_file(path, O_RDONLY | O_NONBLOCK);
     struct stat status{};
@@ -100,8 +106,9 @@ Result<Descriptor> open_to_read(std::filesystem::path const& path, std::uint64_t
     if (!S_ISREG(status.st_mode)) {
         return Error(Errc::io, path.string() + " is not a plain file");
     }
-    bytes_count = static_cast<std::uint64_t>(status.st_size);
-    return Result<Descriptor>(std::move(file));
+    return OpenFile{
+        std::move(file), static_cast<std::uint64_t>(status.st_size), status.st_mode & 07777
+    };
 }
 
 Result<Bytes> read_at(
@@ -132,6 +139,26 @@ Result<Bytes> read_at(
     }
     bytes.resize(filled);
     return bytes;
+}
+
+Result<Bytes>
+read_whole(OpenFile const& opened, std::filesystem::path const& path, std::uint64_t bytes_max) {
+    if (opened.bytes_count > bytes_max) {
+        return Error(
+            Errc::limit,
+            fmt::format(
+                "{} has {} bytes, at most {} make sense",
+                path.string(),
+                opened.bytes_count,
+                bytes_max
+            )
+        );
+    }
+    return read_at(opened.file, 0, opened.bytes_count, path);
+}
+
+std::filesystem::path folder_of(std::filesystem::path const& path) {
+    return path.has_parent_path() ? path.parent_path() : ".";
 }
 
 } // namespace
@@ -171,38 +198,56 @@ Result<> atomic_write(std::filesystem::path const& path, BytesView bytes, unsign
         ::unlink(temporary.c_str());
         return error;
     }
-    sync_folder(folder.empty() ? "." : folder);
+    sync_folder(folder_of(path));
     return {};
 }
 
+Result<bool> remove_file(std::filesystem::path const& path) {
+    if (::unlink(path.c_str()) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR) {
+            return false;
+        }
+        return errno_error("cannot remove " + path.string());
+    }
+    sync_folder(folder_of(path));
+    return true;
+}
+
 Result<Bytes> read_file(std::filesystem::path const& path, std::uint64_t bytes_max) {
-    std::uint64_t bytes_count = 0;
-    auto const file = open_to_read(path, bytes_count);
-    if (!file) {
-        return file.error();
+    auto const opened = open_to_read(path);
+    return opened ? read_whole(*opened, path, bytes_max) : opened.error();
+}
+
+Result<SecretFile> read_secret_file(std::filesystem::path const& path, std::uint64_t bytes_max) {
+    auto const opened = open_to_read(path);
+    if (!opened) {
+        return opened.error();
     }
-    if (bytes_count > bytes_max) {
-        return Error(
-            Errc::limit,
-            fmt::format(
-                "{} has {} bytes, at most {} make sense", path.string(), bytes_count, bytes_max
-            )
-        );
+    bool const is_open = (opened->mode & (S_IRWXG | S_IRWXO)) != 0;
+    if (is_open && ::fchmod(opened->file.value(), S_IRUSR | S_IWUSR) != 0) {
+        return errno_error(fmt::format(
+            "{} holds a secret and others may read it (mode {:04o}); it cannot be set to 0600",
+            path.string(),
+            opened->mode
+        ));
     }
-    return read_at(*file, 0, bytes_count, path);
+    auto bytes = read_whole(*opened, path, bytes_max);
+    if (!bytes) {
+        return bytes.error();
+    }
+    return SecretFile{std::move(*bytes), is_open};
 }
 
 Result<Bytes>
 read_range(std::filesystem::path const& path, std::uint64_t offset, std::uint64_t bytes_count) {
-    std::uint64_t file_bytes = 0;
-    auto const file = open_to_read(path, file_bytes);
-    if (!file) {
-        return file.error();
+    auto const opened = open_to_read(path);
+    if (!opened) {
+        return opened.error();
     }
-    if (offset >= file_bytes) {
+    if (offset >= opened->bytes_count) {
         return Bytes();
     }
-    return read_at(*file, offset, std::min(bytes_count, file_bytes - offset), path);
+    return read_at(opened->file, offset, std::min(bytes_count, opened->bytes_count - offset), path);
 }
 
 } // namespace exo::storage

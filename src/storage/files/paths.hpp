@@ -15,8 +15,8 @@
 namespace exo::storage {
 
 struct Paths {
-    std::filesystem::path config;         // node_id.keypair, config.toml
-    std::filesystem::path data;           // The event log
+    std::filesystem::path config;         // node_id.keypair, cluster.token
+    std::filesystem::path data;           // The election's clock, the port for other nodes
     std::filesystem::path cache;          // Logs, the lock of this node
     std::filesystem::path default_models; // Where models are downloaded to.
     std::vector<std::filesystem::path>
@@ -24,6 +24,11 @@ struct Paths {
     std::vector<std::filesystem::path> models_read_only; // Searched after those, never written to.
 
     [[nodiscard]] std::filesystem::path keypair() const { return config / "node_id.keypair"; }
+
+    // The private cluster that this node is in; not there: none.
+    [[nodiscard]] std::filesystem::path cluster_token() const { return config / "cluster.token"; }
+
+    [[nodiscard]] std::filesystem::path libp2p_port() const { return data / "libp2p_port"; }
 
     [[nodiscard]] std::filesystem::path log_file() const { return cache / "exo_log" / "exo.log"; }
 

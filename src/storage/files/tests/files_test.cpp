@@ -75,6 +75,51 @@ TEST(Files, a_pipe_in_place_of_a_file_does_not_hang_the_reader) {
     EXPECT_EQ(read_file(pipe, plenty).error().code(), Errc::io);
 }
 
+mode_t mode_of(fs::path const& path) {
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0);
+    return status.st_mode & 07777u;
+}
+
+TEST(Files, a_secret_that_others_could_read_is_closed_to_them_and_said_to_have_been_open) {
+    TemporaryFolder const folder;
+    auto const path = folder.path() / "secret";
+    for (unsigned const mode : {0644u, 0640u, 0604u, 0620u, 0601u}) {
+        ASSERT_TRUE(atomic_write(path, as_bytes("s"), mode));
+        auto const secret = read_secret_file(path, plenty);
+        ASSERT_TRUE(secret) << secret.error().text();
+        EXPECT_TRUE(secret->was_open) << mode;
+        EXPECT_EQ(as_text(secret->bytes), "s");
+        EXPECT_EQ(mode_of(path), 0600u);
+        EXPECT_FALSE(read_secret_file(path, plenty)->was_open);
+    }
+}
+
+TEST(Files, a_secret_keeps_a_mode_that_is_stricter_still) {
+    TemporaryFolder const folder;
+    auto const path = folder.path() / "secret";
+    ASSERT_TRUE(atomic_write(path, as_bytes("s"), 0400));
+    EXPECT_FALSE(read_secret_file(path, plenty)->was_open);
+    EXPECT_EQ(mode_of(path), 0400u);
+}
+
+TEST(Files, a_secret_that_cannot_be_read_says_so_as_any_file) {
+    TemporaryFolder const folder;
+    EXPECT_EQ(read_secret_file(folder.path() / "none", plenty).error().code(), Errc::not_found);
+    ASSERT_TRUE(atomic_write(folder.path() / "long", as_bytes("12345")));
+    EXPECT_EQ(read_secret_file(folder.path() / "long", 4).error().code(), Errc::limit);
+}
+
+TEST(Files, removing_tells_whether_there_was_a_file) {
+    TemporaryFolder const folder;
+    auto const path = folder.path() / "file";
+    EXPECT_FALSE(remove_file(path).value());
+    ASSERT_TRUE(atomic_write(path, as_bytes("x")));
+    EXPECT_TRUE(remove_file(path).value());
+    EXPECT_FALSE(fs::exists(path));
+    EXPECT_EQ(remove_file(folder.path()).error().code(), Errc::io);
+}
+
 TEST(Files, ranges_end_at_the_end_of_the_file) {
     TemporaryFolder const folder;
     auto const path = folder.path() / "file";
