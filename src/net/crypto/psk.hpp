@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace exo::net {
@@ -14,5 +15,9 @@ using Psk = std::array<std::uint8_t, 32>;
 
 // SHA3-256 of "exo_discovery_network" and the namespace, without a separator.
 [[nodiscard]] Psk psk_of_namespace(std::string_view network_namespace);
+
+// A short name of the key, for people who compare two machines: "7f3a-09bc". It tells nothing of
+// the key, and is not the hash that goes over the network.
+[[nodiscard]] std::string fingerprint(Psk const& psk);
 
 } // namespace exo::net

@@ -84,6 +84,10 @@ void Router::peer_disconnected(PeerId const& peer) {
     std::erase_if(asked_, [&](auto const& entry) { return entry.second.peer == peer; });
 }
 
+void Router::forget_messages() {
+    history_ = MessageCache(limits_.history_heartbeats, limits_.history_bytes_max);
+}
+
 void Router::peer_speaks(PeerId const& peer, Version version) {
     if (auto const found = peers_.find(peer); found != peers_.end()) {
         found->second.version = version;

@@ -86,6 +86,9 @@ public:
     void peer_connected(PeerId const& peer);
     void peer_disconnected(PeerId const& peer);
 
+    // No peer gets a message any more that came or was published before this.
+    void forget_messages();
+
     // What our outgoing stream negotiated; 1.1 until then.
     void peer_speaks(PeerId const& peer, Version version);
 

@@ -162,6 +162,37 @@ void DialBook::erase(Multiaddr address, TimePoint now) {
     entries_.erase(address);
 }
 
+void DialBook::keep_given(std::vector<Multiaddr> const& addresses, TimePoint now) {
+    std::vector<Multiaddr> gone;
+    for (auto& [address, entry] : entries_) {
+        auto const is_it = [&](Multiaddr const& one) { return one.without_peer() == address; };
+        if (entry.found.origin != Origin::given || std::ranges::any_of(addresses, is_it)) {
+            continue;
+        }
+        if (entry.dialling) {
+            entry.found.origin = Origin::heard; // How that ends is still to be told.
+        } else {
+            gone.push_back(address);
+        }
+    }
+    for (auto const& address : gone) {
+        erase(address, now);
+    }
+}
+
+void DialBook::start_over(TimePoint now) {
+    for (auto& [address, entry] : entries_) {
+        entry.failures = 0;
+        entry.failing_since.reset();
+        entry.tried = entry.dialling;
+    }
+    for (auto& [id, party] : parties_) {
+        party.rounds_failed = 0;
+        party.short_lives = 0;
+        party.next = now;
+    }
+}
+
 void DialBook::rank(std::function<Reach(Multiaddr const&)> const& reach, TimePoint now) {
     for (auto& [address, entry] : entries_) {
         entry.found.reach = reach(address);

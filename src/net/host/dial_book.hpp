@@ -91,6 +91,12 @@ public:
     // gets a try soon. What was heard or given outweighs what was told.
     void add(Multiaddr const& address, Found const& found, TimePoint now);
 
+    // Of what a person gave, only these stay; the rest is forgotten.
+    void keep_given(std::vector<Multiaddr> const& addresses, TimePoint now);
+
+    // Everything is worth a try at once, whatever became of earlier ones: in another network.
+    void start_over(TimePoint now);
+
     // The interfaces have changed: ranks all addresses anew, and tries all soon.
     void rank(std::function<Reach(Multiaddr const&)> const& reach, TimePoint now);
 

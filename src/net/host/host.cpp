@@ -62,6 +62,7 @@ Host::Impl::Impl(asio::any_io_executor executor, HostOptions options, HostCallba
           )
       )
     , pending_(options_.limits.pending_max, options_.limits.pending_per_ip_max)
+    , network_changed_(executor_)
     , tasks_(executor_) {}
 
 void Host::Impl::spawn(asio::awaitable<void> work) {
@@ -82,7 +83,7 @@ Result<void> Host::Impl::start() {
         }
         bootstrap.push_back(*address);
     }
-    EXO_TRY(listeners_.open(executor_, options_.listen));
+    EXO_TRY(listen());
     if (auto found = scan_interfaces()) {
         interfaces_ = std::move(*found);
     }
@@ -110,6 +111,18 @@ Result<void> Host::Impl::start() {
         log::info("net", "{} listens on {}", id().text(), address.text());
     }
     return {};
+}
+
+Result<void> Host::Impl::listen() {
+    auto opened = listeners_.open(executor_, options_.listen);
+    for (auto const& addresses : options_.listen_else) {
+        if (opened) {
+            break;
+        }
+        log::info("net", "{}; trying another port", opened.error().text());
+        opened = listeners_.open(executor_, addresses);
+    }
+    return opened;
 }
 
 asio::awaitable<void> Host::Impl::stop() {
@@ -187,6 +200,29 @@ void Host::Impl::disconnect(PeerId const& peer) {
     }
 }
 
+void Host::Impl::set_psk(std::optional<Psk> psk) {
+    if (psk == options_.psk) {
+        return;
+    }
+    options_.psk = psk;
+    transport_.set_psk(psk);
+    ++network_;
+    network_changed_.notify();
+    pubsub_.forget_messages(); // What was said there is not for those here.
+    for (auto const& connection : peers_.connections()) {
+        connection->close(Error(Errc::cancelled, "this node went to another network"));
+    }
+    book_.start_over(now());
+    book_changed_.notify();
+}
+
+void Host::Impl::set_bootstrap(std::vector<Multiaddr> const& addresses) {
+    book_.keep_given(addresses, now());
+    for (auto const& address : addresses) {
+        learn(address, {.origin = DialBook::Origin::given, .of_this_machine = true});
+    }
+}
+
 Host::Host(asio::any_io_executor executor, HostOptions options, HostCallbacks callbacks)
     : impl_(std::make_shared<Impl>(std::move(executor), std::move(options), std::move(callbacks))) {
 }
@@ -254,6 +290,14 @@ void Host::disconnect(PeerId const& peer) {
 
 void Host::announce_addresses() {
     impl_->announce_addresses();
+}
+
+void Host::set_psk(std::optional<Psk> psk) {
+    impl_->set_psk(psk);
+}
+
+void Host::set_bootstrap(std::vector<Multiaddr> addresses) {
+    impl_->set_bootstrap(addresses);
 }
 
 } // namespace exo::net

@@ -63,6 +63,8 @@ struct HostOptions {
     Identity identity;
     std::optional<Psk> psk;        // Of a private network; none: a public one.
     std::vector<Multiaddr> listen; // Port 0: chosen by the system.
+    // Each instead of all of `listen`, in turn, when one of those before is taken.
+    std::vector<std::vector<Multiaddr>> listen_else;
     // A multiaddr with or without /p2p, or host:port; retried for ever. Whoever answers there is
     // welcome, also under another id than the one written.
     std::vector<std::string> bootstrap;
@@ -146,6 +148,13 @@ public:
 
     // Closes all connections with the peer (a lost beat); it may be dialled again.
     void disconnect(PeerId const& peer);
+
+    // Into another network: connections end, those that are being made are dropped, and all known
+    // addresses are tried anew with this key. Nothing happens if it is the key that we have.
+    void set_psk(std::optional<Psk> psk);
+
+    // Instead of the bootstrap addresses of the options or of an earlier call.
+    void set_bootstrap(std::vector<Multiaddr> addresses);
 
 private:
     class Impl;

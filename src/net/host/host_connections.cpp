@@ -71,6 +71,7 @@ asio::awaitable<void> Host::Impl::welcome(Socket socket, asio::ip::address ip) {
     if (admitted.evicted) {
         show_out(*admitted.evicted);
     }
+    auto const network = network_;
     auto first = co_await (
         transport_.upgrade(std::move(socket), Direction::inbound, std::nullopt) ||
         until_shown_out(visitor)
@@ -87,7 +88,9 @@ asio::awaitable<void> Host::Impl::welcome(Socket socket, asio::ip::address ip) {
         log::debug("net", "refused {}: {}", ip.to_string(), upgraded.error().text());
         co_return;
     }
-    adopt(std::move(*upgraded));
+    if (network == network_) {
+        adopt(std::move(*upgraded));
+    }
 }
 
 asio::awaitable<void> Host::Impl::until_shown_out(Visitor& visitor) {

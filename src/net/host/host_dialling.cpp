@@ -57,7 +57,18 @@ asio::awaitable<void> Host::Impl::dial_one(DialBook::Dial dial) {
     book_changed_.notify();
 }
 
+// A peer of another network may be silent until the deadline: going there ourselves ends the wait.
 asio::awaitable<Result<Upgraded>> Host::Impl::reach(DialBook::Dial dial) {
+    using namespace asio::experimental::awaitable_operators;
+    auto const network = network_;
+    auto first = co_await (connect_and_upgrade(dial) || network_changed_.wait());
+    if (first.index() != 0 || network != network_) {
+        co_return Error(Errc::conflict, "this node went to another network meanwhile");
+    }
+    co_return std::move(std::get<0>(first));
+}
+
+asio::awaitable<Result<Upgraded>> Host::Impl::connect_and_upgrade(DialBook::Dial dial) {
     auto socket = co_await transport_.connect(*dial.address.tcp_target());
     if (!socket) {
         co_return socket.error();

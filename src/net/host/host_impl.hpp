@@ -45,6 +45,8 @@ public:
     [[nodiscard]] Result<void> publish(std::string const& topic, BytesView data);
     void dial(Multiaddr const& address);
     void disconnect(PeerId const& peer);
+    void set_psk(std::optional<Psk> psk);
+    void set_bootstrap(std::vector<Multiaddr> const& addresses);
 
     void announce_addresses() { addresses_changed_.notify(); }
 
@@ -70,6 +72,7 @@ private:
     };
 
     void spawn(asio::awaitable<void> work);
+    [[nodiscard]] Result<void> listen();
 
     // host_connections.cpp
     asio::awaitable<void> accept_all(asio::ip::tcp::acceptor& acceptor);
@@ -86,6 +89,7 @@ private:
     asio::awaitable<void> dial_all();
     asio::awaitable<void> dial_one(DialBook::Dial dial);
     asio::awaitable<Result<Upgraded>> reach(DialBook::Dial dial);
+    asio::awaitable<Result<Upgraded>> connect_and_upgrade(DialBook::Dial dial);
     void on_dial_failed(DialBook::Dial const& dial, Error const& error);
     void on_met_ourselves(DialBook::Dial const& dial, bool is_this_process);
     void learn(Multiaddr const& address, DialBook::Found found);
@@ -140,6 +144,8 @@ private:
     std::unique_ptr<MdnsSocket> mdns_;
     PendingUpgrades pending_;
     std::map<PendingUpgrades::Ticket, Visitor*> visitors_; // Each in its coroutine's frame.
+    std::uint64_t network_ = 0; // Counts set_psk(): what was begun in another one is dropped.
+    Signal network_changed_;
     HostCounters counters_;
     bool stopping_ = false;
     TaskGroup tasks_;

@@ -83,6 +83,8 @@ addresses_for(std::span<Interface const> interfaces, Interface const* own) {
 
 Result<void>
 Listeners::open(asio::any_io_executor const& executor, std::vector<Multiaddr> const& addresses) {
+    addresses_.clear(); // Of an earlier call, which failed.
+    acceptors_.clear();
     std::optional<Error> skipped;
     for (auto const& address : addresses) {
         auto const endpoint = listening_endpoint(address);

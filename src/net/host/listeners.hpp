@@ -18,7 +18,7 @@ namespace exo::net {
 class Listeners {
 public:
     // Binds all of them. A machine without IPv6 leaves out its IPv6 addresses, unless there is no
-    // other. Errors: io, naming address and port; invalid_argument.
+    // other. Errors: io, naming address and port; invalid_argument. Again only after an error.
     [[nodiscard]] Result<void>
     open(asio::any_io_executor const& executor, std::vector<Multiaddr> const& addresses);
 

@@ -50,6 +50,8 @@ public:
     void peer_connected(PeerId const& peer);
     void peer_disconnected(PeerId const& peer);
 
+    void forget_messages() { router_.forget_messages(); }
+
     // Another connection may be the preferred one now.
     void connections_changed(PeerId const& peer);
 

@@ -40,6 +40,9 @@ public:
         HostLimits const& limits
     );
 
+    // For the handshakes that begin from now on.
+    void set_psk(std::optional<Psk> psk) { psk_ = psk; }
+
     // Errors: io, timed_out (nobody answers there); those of upgrade().
     asio::awaitable<Result<Socket>> connect(TcpTarget target);
 

@@ -23,5 +23,15 @@ TEST(Psk, of_a_namespace_is_that_of_the_other_libraries) {
     );
 }
 
+TEST(Psk, a_fingerprint_tells_keys_apart_and_nothing_of_them) {
+    auto const one = psk_of_namespace("one");
+    auto other = one;
+    other[31] ^= 1;
+    EXPECT_EQ(fingerprint(one), fingerprint(one));
+    EXPECT_NE(fingerprint(one), fingerprint(other));
+    EXPECT_EQ(fingerprint(one).size(), 9u);
+    EXPECT_EQ(to_hex(one).find(fingerprint(one).substr(0, 4)), std::string::npos);
+}
+
 } // namespace
 } // namespace exo::net

@@ -42,6 +42,18 @@ TEST(RouterGossip, is_silent_after_3_heartbeats_but_the_message_can_be_had_for_5
     }
 }
 
+TEST(RouterGossip, what_is_to_be_forgotten_is_neither_offered_nor_sent) {
+    Node node({"a"}, {.mesh_size = 0, .mesh_low = 0, .mesh_high = 0});
+    node.meet(2, "a");
+    auto const message = said_by(3, "hello");
+    node.hear(2, rpc_of_message(message));
+    node.router.forget_messages();
+    node.heartbeat_after(1s);
+    EXPECT_EQ(node.sent_to(2).control().ihave_size(), 0);
+    node.control(2, [&](pb::Control& it) { it.add_iwant()->add_ids(message.id); });
+    EXPECT_EQ(node.sent_to(2).publish_size(), 0);
+}
+
 TEST(RouterGossip, asks_one_peer_for_what_is_new_and_another_when_it_does_not_come) {
     Node node({"a"});
     node.meet(2, "a");

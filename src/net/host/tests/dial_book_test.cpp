@@ -259,6 +259,45 @@ TEST_F(DialBookTest, B076_when_the_last_one_of_a_round_goes_the_others_are_tried
     EXPECT_EQ(due(book_.deadline()), Addresses{lan});
 }
 
+TEST_F(DialBookTest, of_what_was_given_only_what_is_named_stays) {
+    hear(routed, Reach::routed);
+    add(lan, Origin::given);
+    add(numbered(1), Origin::given);
+    add(numbered(2), Origin::given);
+    EXPECT_EQ(due(start).size(), 4U);
+    book_.failed(lan, "refused", start);
+    book_.failed(numbered(1), "refused", start);
+    book_.keep_given({lan.with_peer(friend_id)}, start);
+    // The one that is being dialled goes later, as any that was heard.
+    EXPECT_EQ(book_.size(), 3U);
+    book_.failed(numbered(2), "refused", start + 1h);
+    book_.failed(routed, "refused", start + 1h);
+    book_.keep_given({}, start + 1h);
+    EXPECT_EQ(book_.size(), 2U);
+    EXPECT_FALSE(std::ranges::any_of(book_.facts(), &DialFacts::given));
+}
+
+TEST_F(DialBookTest, starting_over_forgets_failures_and_tries_all_at_once) {
+    hear(lan);
+    add(numbered(1), Origin::given);
+    (void)run(start, start + 1h, {{lan, 0s}, {numbered(1), 0s}});
+    auto const later = start + 1h;
+    book_.start_over(later);
+    EXPECT_EQ(due(later).size(), 2U);
+    EXPECT_EQ(book_.facts().at(0).failures, 0U);
+    book_.failed(lan, "refused", later);
+    EXPECT_LE(book_.deadline(), later + 600ms); // The first pause, not the longest.
+}
+
+TEST_F(DialBookTest, one_that_is_being_dialled_when_all_starts_over_is_dialled_again_at_once) {
+    hear(lan);
+    EXPECT_EQ(due(start), Addresses{lan});
+    book_.start_over(start + 5s);
+    EXPECT_TRUE(due(start + 5s).empty());
+    book_.given_up(lan);
+    EXPECT_EQ(due(start + 5s), Addresses{lan});
+}
+
 TEST_F(DialBookTest, we_are_never_dialled_twice) {
     add(lan.with_peer(self), Origin::given);
     EXPECT_EQ(book_.size(), 0U);

@@ -2,6 +2,7 @@
 //
 // Hosts with each other: connecting, gossip, loss, stopping.
 #include "host_fixture.hpp"
+#include "net/host/transport.hpp"
 
 #include <algorithm>
 
@@ -183,6 +184,117 @@ TEST_F(HostTest, disconnect_ends_the_connection_for_both_and_the_next_dial_makes
     a.host.disconnect(b.host.id());
     ASSERT_TRUE(run_until([&] { return !a.disconnected.empty() && !b.disconnected.empty(); }));
     EXPECT_TRUE(run_until([&] { return a.connected.size() == 2 && b.connected.size() == 2; }));
+}
+
+Psk key(std::uint8_t byte) {
+    Psk psk{};
+    psk.fill(byte);
+    return psk;
+}
+
+TEST_F(HostTest, a_host_that_goes_to_another_network_leaves_its_peers_and_finds_those_there) {
+    auto options = options_of(1);
+    options.redial_interval = 200ms;
+    auto& mover = start(options);
+    auto& left = start(2);
+    auto there = options_of(3);
+    there.psk = key(7);
+    auto& found = start(there);
+    connect(mover, left);
+    mover.host.set_bootstrap({found.address()});
+    run_for(500ms);
+    EXPECT_FALSE(mover.sees(found));
+
+    mover.host.set_psk(key(7));
+    ASSERT_TRUE(run_until([&] { return mover.sees(found) && found.sees(mover); }));
+    ASSERT_TRUE(run_until([&] { return !left.sees(mover) && !mover.sees(left); }));
+    run_for(500ms); // It tries its old peer on, in vain.
+    EXPECT_FALSE(mover.sees(left));
+    EXPECT_FALSE(left.sees(mover));
+}
+
+TEST_F(HostTest, peers_that_go_to_another_network_together_meet_there_again) {
+    auto options = options_of(1);
+    options.redial_interval = 200ms;
+    auto& a = start(options);
+    auto& b = start(2);
+    connect(a, b);
+    a.host.set_psk(key(7));
+    b.host.set_psk(key(7));
+    ASSERT_TRUE(run_until([&] { return a.disconnected.size() == 1 && b.disconnected.size() == 1; })
+    );
+    EXPECT_TRUE(run_until([&] { return a.sees(b) && b.sees(a); }));
+    // Out of every private network, too.
+    a.host.set_psk(std::nullopt);
+    b.host.set_psk(std::nullopt);
+    EXPECT_TRUE(run_until([&] { return a.connected.size() == 3 && b.connected.size() == 3; }));
+}
+
+TEST_F(HostTest, a_switch_does_not_wait_for_a_handshake_that_hangs) {
+    asio::ip::tcp::acceptor silent(io_, {asio::ip::address_v4::loopback(), 0});
+    auto const address = address_of(silent.local_endpoint());
+    auto& a = start(1);
+    a.host.set_bootstrap({address});
+    std::vector<asio::ip::tcp::socket> heard;
+    std::function<void()> accept = [&] {
+        silent.async_accept([&](boost::system::error_code error, asio::ip::tcp::socket socket) {
+            if (!error) {
+                heard.push_back(std::move(socket));
+                accept();
+            }
+        });
+    };
+    accept();
+    ASSERT_TRUE(run_until([&] { return heard.size() == 1; }));
+    a.host.set_psk(key(7));
+    EXPECT_TRUE(run_until([&] { return heard.size() == 2; }, 3s)); // The handshake may take 10 s.
+    silent.close();
+}
+
+TEST_F(HostTest, the_same_key_again_changes_nothing) {
+    auto& a = start(1);
+    auto& b = start(2);
+    connect(a, b);
+    a.host.set_psk(psk_of_namespace("test"));
+    run_for(500ms);
+    EXPECT_TRUE(a.sees(b));
+    EXPECT_TRUE(a.disconnected.empty());
+}
+
+// Wherever in the handshake the switch comes: each turn is one step later.
+TEST_F(HostTest, a_handshake_that_was_begun_in_another_network_makes_no_connection) {
+    int interrupted = 0;
+    for (std::uint8_t steps = 0; steps < 40; ++steps) {
+        auto& a = start(static_cast<std::uint8_t>(100 + steps));
+        auto& b = start(static_cast<std::uint8_t>(150 + steps));
+        a.host.dial(b.address());
+        io_.restart();
+        for (int step = 0; step < steps; ++step) {
+            io_.run_one_for(10ms);
+        }
+        auto const before = std::pair(a.connected.size(), b.connected.size());
+        interrupted += before == std::pair(std::size_t{0}, std::size_t{0}) ? 1 : 0;
+        a.host.set_psk(key(7));
+        b.host.set_psk(key(8));
+        b.host.set_psk(psk_of_namespace("test")); // The key of the handshake, another time.
+        run_for(20ms);
+        EXPECT_EQ(std::pair(a.connected.size(), b.connected.size()), before) << int{steps};
+        ASSERT_TRUE(stop(a) && stop(b));
+    }
+    EXPECT_GT(interrupted, 5);
+}
+
+TEST_F(HostTest, a_port_that_is_taken_is_replaced_by_the_next_one_where_that_is_allowed) {
+    auto& first = start(1);
+    auto options = options_of(2);
+    options.listen = {first.address()};
+    auto& refused = add(options);
+    EXPECT_EQ(refused.host.start().error().code(), Errc::io);
+    auto const free_port = Multiaddr::parse("/ip4/127.0.0.1/tcp/0").value();
+    options.listen_else = {{first.address()}, {free_port}};
+    auto& second = start(options);
+    ASSERT_EQ(second.host.listen_addresses().size(), 1u);
+    connect(first, second);
 }
 
 TEST_F(HostTest, stopping_is_quick_and_can_be_done_twice) {
