@@ -2,6 +2,7 @@
 //
 // The program: `exo` runs a node; its first word may be another command (`commands`).
 #include "base/log.hpp"
+#include "main/cluster_command.hpp"
 #include "main/doctor_command.hpp"
 #include "main/options.hpp"
 #include "main/version.hpp"
@@ -39,6 +40,7 @@ struct Command {
 };
 
 constexpr std::array commands{
+    Command{"cluster", cli::run_cluster_command},
     Command{"doctor", cli::run_doctor_command},
     Command{"runner", runner::run}, // The child process that computes.
 };

@@ -17,6 +17,7 @@ namespace {
 
 constexpr char const* environment_help = R"(
 Commands:
+  exo cluster   private clusters: create, join, leave (exo cluster --help)
   exo doctor    why nodes do not find each other (exo doctor --help)
 
 Environment (a flag wins over its variable):
@@ -73,10 +74,16 @@ void add_flags(CLI::App& app, Flags& flags, node::NodeOptions& options) {
         ->capture_default_str();
     app.add_option("--api-port", options.api_port, "port of the API; 0: any free one")
         ->capture_default_str();
-    app.add_option("--libp2p-port", options.libp2p_port, "port for other nodes; 0: any free one")
+    app.add_option(
+           "--libp2p-port",
+           options.libp2p_port,
+           "port for other nodes; 0: that of the last start, or any free one"
+    )
         ->capture_default_str();
     app.add_option(
-           "--namespace", options.network_namespace, "nodes of other namespaces are not seen"
+           "--namespace",
+           options.network_namespace,
+           "nodes of other namespaces are not seen; no effect in a private cluster"
     )
         ->capture_default_str();
     app.add_option(
@@ -183,6 +190,8 @@ Result<std::optional<CommandLine>> parse_command_line(int argc, char** argv) {
     }
     EXO_TRY(apply_flags(flags, line.node));
     line.level = level_of(flags.verbosity);
+    line.node.namespace_given =
+        app.count("--namespace") > 0 || !variable("EXO_LIBP2P_NAMESPACE").empty();
     auto paths = storage::paths_of_process();
     if (!paths) {
         return paths.error();

@@ -8,6 +8,8 @@
 #include "node/announce.hpp"
 #include "node/catalogue.hpp"
 #include "node/cluster/driver.hpp"
+#include "node/network/network_follower.hpp"
+#include "node/network/own_port.hpp"
 #include "node/network_watch.hpp"
 #include "node/observer.hpp"
 #include "node/probe/probe_service.hpp"
@@ -36,38 +38,57 @@ std::filesystem::path orphans_directory(NodeOptions const& options) {
     return options.paths.cache / "runners";
 }
 
-Result<std::vector<net::Multiaddr>> listen_addresses(std::uint16_t port) {
-    std::vector<net::Multiaddr> addresses;
-    for (char const* const ip : {"0.0.0.0", "::"}) {
-        auto const address = net::Multiaddr::tcp(ip, port);
-        if (!address) {
-            return address.error();
-        }
-        addresses.push_back(*address);
-    }
-    return addresses;
+std::vector<net::Multiaddr> listen_addresses(std::uint16_t port) {
+    return {net::Multiaddr::tcp("0.0.0.0", port).value(), net::Multiaddr::tcp("::", port).value()};
 }
 
-Result<net::HostOptions>
-host_options(NodeOptions const& options, net::Identity identity, std::string const& exo_version) {
-    auto listen = listen_addresses(options.libp2p_port);
-    if (!listen) {
-        return listen.error();
+// A port that the user names is that one or an error; else the kept one, or another.
+std::vector<std::uint16_t> listen_ports(NodeOptions const& options) {
+    if (options.libp2p_port != 0) {
+        return {options.libp2p_port};
     }
-    for (auto const& peer : options.bootstrap_peers) {
-        if (auto const address = net::parse_address(peer); !address) {
-            return Error(Errc::invalid_argument, "--bootstrap-peers: " + address.error().text());
+    // Reserved before the models are looked at, which takes time: `exo cluster create` may ask for
+    // the port meanwhile.
+    auto const reserved = reserve_port(options.paths.libp2p_port());
+    return ports_to_try(reserved ? std::optional(*reserved) : std::nullopt, Random(random_u64()));
+}
+
+net::HostOptions host_options(
+    NodeOptions const& options,
+    NetworkFollower const& network,
+    net::Identity identity,
+    std::string const& exo_version
+) {
+    net::HostOptions host{.identity = std::move(identity)};
+    host.psk = network.psk();
+    for (auto const port : listen_ports(options)) {
+        auto addresses = listen_addresses(port);
+        if (host.listen.empty()) {
+            host.listen = std::move(addresses);
+        } else {
+            host.listen_else.push_back(std::move(addresses));
         }
     }
-    return net::HostOptions{
-        .identity = std::move(identity),
-        .psk = net::psk_of_namespace(options.network_namespace),
-        .listen = std::move(*listen),
-        .bootstrap = options.bootstrap_peers,
-        .topics = ClusterDriver::topics(),
-        .agent_version = "exo/" + exo_version,
-        .mdns = options.discovery,
-    };
+    for (auto const& address : network.bootstrap()) {
+        host.bootstrap.push_back(address.text());
+    }
+    host.topics = ClusterDriver::topics();
+    host.agent_version = "exo/" + exo_version;
+    host.mdns = options.discovery;
+    return host;
+}
+
+// Not worth a failed start: only the next one would have another port.
+void remember_port(std::filesystem::path const& file, std::vector<net::Multiaddr> const& listen) {
+    auto const port = listen.at(0).tcp_target()->port;
+    if (port == kept_port(file)) {
+        return;
+    }
+    if (auto const kept = keep_port(file, port); !kept) {
+        log::warning(
+            "node", "the port {} is not kept for the next start: {}", port, kept.error().text()
+        );
+    }
 }
 
 ClusterDriver::Options driver_options(NodeOptions const& options, net::PeerId const& self) {
@@ -122,15 +143,17 @@ struct Node::Parts {
     Parts(
         boost::asio::any_io_executor const& executor,
         NodeOptions node_options,
-        net::HostOptions network,
+        NetworkFollower network_follower,
+        net::HostOptions network_options,
         std::unique_ptr<ClusterDriver> driver,
         std::string const& exo_version
     )
         : options(std::move(node_options))
         , scope(executor)
+        , network(std::move(network_follower))
         , catalogue(options.paths)
         , cluster(std::move(driver))
-        , host(executor, std::move(network), cluster->host_callbacks())
+        , host(executor, std::move(network_options), cluster->host_callbacks())
         , tasks(task_hooks())
         , groups(
               host,
@@ -163,6 +186,7 @@ struct Node::Parts {
 
     NodeOptions options;
     Scope scope;
+    NetworkFollower network;
     Notify catalogue_changed;
     Notify tasks_changed;
     Catalogue catalogue;
@@ -191,6 +215,10 @@ Node::create(boost::asio::any_io_executor executor, NodeOptions options, std::st
     if (!identity) {
         return identity.error();
     }
+    auto network = NetworkFollower::create(options);
+    if (!network) {
+        return network.error();
+    }
     auto const ended = Orphans(orphans_directory(options)).end_all(orphans_limit);
     if (!ended) {
         return ended.error();
@@ -202,12 +230,14 @@ Node::create(boost::asio::any_io_executor executor, NodeOptions options, std::st
     if (!driver) {
         return driver.error();
     }
-    auto network = host_options(options, std::move(*identity), exo_version);
-    if (!network) {
-        return network.error();
-    }
+    auto host = host_options(options, *network, std::move(*identity), exo_version);
     auto parts = std::make_unique<Parts>(
-        executor, std::move(options), std::move(*network), std::move(*driver), exo_version
+        executor,
+        std::move(options),
+        std::move(*network),
+        std::move(host),
+        std::move(*driver),
+        exo_version
     );
     std::unique_ptr<Node> node(new Node(std::move(parts)));
     auto& made = *node->parts_;
@@ -228,12 +258,17 @@ Result<void> Node::start() {
         parts.observer.set_api_port(parts.server->port());
     }
     EXO_TRY(parts.host.start());
+    remember_port(parts.options.paths.libp2p_port(), parts.host.listen_addresses());
     parts.cluster->start();
     parts.observer.tell();
     if (parts.options.discovery) {
-        auto const psk = net::psk_of_namespace(parts.options.network_namespace);
-        parts.announce.start(psk, parts.server ? parts.server->port() : 0);
+        parts.announce.start(parts.network.psk(), parts.server ? parts.server->port() : 0);
     }
+    parts.scope.spawn("the network", parts.network.follow([&parts] {
+        parts.host.set_bootstrap(parts.network.bootstrap());
+        parts.host.set_psk(parts.network.psk());
+        parts.announce.set_psk(parts.network.psk());
+    }));
     parts.scope.spawn("the catalogue", parts.catalogue.run(parts.catalogue_changed));
     parts.scope.spawn("the observer", parts.observer.run());
     parts.scope.spawn("the watch on the network", parts.network_watch.run());

@@ -25,8 +25,9 @@ struct NodeOptions {
 
     std::string api_host = "127.0.0.1";
     std::uint16_t api_port = 52415;
-    std::uint16_t libp2p_port = 0; // 0: chosen by the system.
+    std::uint16_t libp2p_port = 0; // 0: that of the last start, or any free one.
     std::string network_namespace = "v0.0.1";
+    bool namespace_given = false; // By a person: worth a word where it has no effect.
     std::vector<std::string> bootstrap_peers;
 
     std::optional<std::uint64_t> memory_limit_bytes; // At most this much for models.
