@@ -19,7 +19,8 @@ namespace exo::node {
 
 class Node final : public api::Backend {
 public:
-    // Reads the identity and the network's secret, ends what an earlier boot left running, looks at the models on disk.
+    // Reads the identity and the network's secret, ends what an earlier boot left running, looks at
+    // the models on disk.
     // Errors: corrupt or io, naming the file; invalid_argument (a bootstrap peer).
     [[nodiscard]] static Result<std::unique_ptr<Node>>
     create(boost::asio::any_io_executor executor, NodeOptions options, std::string exo_version);

@@ -1,7 +1,7 @@
 """Private clusters: `exo cluster`, and nodes that follow it.
 
-Its users were confused by how a private swarm is set up (field reports #551, #589, #621): here it is
-two commands, `exo cluster create` on one machine and `exo cluster join TOKEN` on the others."""
+People found it confusing to set up a private swarm (field reports #551, #589, #621): here it is two
+commands, `exo cluster create` on one machine and `exo cluster join TOKEN` on the others."""
 import os
 import re
 import socket
