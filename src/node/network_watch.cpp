@@ -45,12 +45,14 @@ NetworkWatch::NetworkWatch(
     net::Host const& host,
     ClusterDriver const& cluster,
     Announce const& announce,
+    NetworkFollower const& network,
     NodeOptions const& options,
     std::string exo_version
 )
     : host_(host)
     , cluster_(cluster)
     , announce_(announce)
+    , network_(network)
     , options_(options)
     , exo_version_(std::move(exo_version))
     , started_(now()) {}
@@ -79,7 +81,7 @@ net::Situation NetworkWatch::situation() const {
     situation.network.announced = announce_.facts();
     situation.neighbours = neighbours();
     situation.missing_links = links_.missing();
-    situation.network_name = options_.network_namespace;
+    situation.network_name = network_.network_name();
     situation.version = exo_version_;
     situation.key_file = options_.paths.keypair().string();
     situation.started = started_;

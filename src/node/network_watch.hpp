@@ -10,6 +10,7 @@
 #include "net/diagnosis/link_watch.hpp"
 #include "node/announce.hpp"
 #include "node/cluster/driver.hpp"
+#include "node/network/network_follower.hpp"
 #include "node/options.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,6 +29,7 @@ public:
         net::Host const& host,
         ClusterDriver const& cluster,
         Announce const& announce,
+        NetworkFollower const& network,
         NodeOptions const& options,
         std::string exo_version
     );
@@ -45,6 +47,7 @@ private:
     net::Host const& host_;
     ClusterDriver const& cluster_;
     Announce const& announce_;
+    NetworkFollower const& network_;
     NodeOptions const& options_;
     std::string exo_version_;
     TimePoint started_;

@@ -167,7 +167,7 @@ struct Node::Parts {
         , generate(host, tasks, tasks_changed)
         , observer({host, *cluster, catalogue, worker, catalogue_changed}, options, exo_version)
         , announce(scope, host, options, exo_version)
-        , network_watch(host, *cluster, announce, options, exo_version) {
+        , network_watch(host, *cluster, announce, network, options, exo_version) {
         cluster->attach(host);
     }
 

@@ -59,7 +59,7 @@ struct Situation {
     NetworkFacts network;
     std::vector<Neighbour> neighbours; // With this node.
     std::vector<MissingLink> missing_links;
-    std::string network_name; // The namespace, for remedies.
+    std::string network_name; // The namespace or private cluster, for remedies.
     std::string version;      // Of this program.
     std::string key_file;     // Of this node.
     TimePoint started;

@@ -68,6 +68,11 @@ net::Psk NetworkFollower::psk() const {
     return psk_of(choice_.membership(), namespace_);
 }
 
+std::string NetworkFollower::network_name() const {
+    auto const& membership = choice_.membership();
+    return membership ? "private cluster " + net::fingerprint(membership->secret) : namespace_;
+}
+
 std::vector<net::Multiaddr> NetworkFollower::bootstrap() const {
     auto addresses = given_;
     if (auto const& membership = choice_.membership()) {

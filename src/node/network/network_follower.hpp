@@ -28,6 +28,9 @@ public:
 
     [[nodiscard]] net::Psk psk() const;
 
+    // For people: the namespace, or "private cluster 7f3a-09bc".
+    [[nodiscard]] std::string network_name() const;
+
     // Those of the options, then those of the membership.
     [[nodiscard]] std::vector<net::Multiaddr> bootstrap() const;
 

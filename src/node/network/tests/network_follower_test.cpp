@@ -52,6 +52,7 @@ TEST_F(NetworkFollowerTest, joins_and_leaves_are_followed_and_the_options_peers_
     ASSERT_TRUE(file_.store(token_));
     ASSERT_TRUE(applied_within(10s));
     EXPECT_EQ(follower.psk(), token_.secret);
+    EXPECT_EQ(follower.network_name(), "private cluster " + net::fingerprint(token_.secret));
     EXPECT_EQ(follower.bootstrap(), (std::vector{given[0], token_.addresses[0]}));
 
     // A file that cannot be read changes nothing.
@@ -62,6 +63,7 @@ TEST_F(NetworkFollowerTest, joins_and_leaves_are_followed_and_the_options_peers_
     ASSERT_TRUE(file_.remove());
     ASSERT_TRUE(applied_within(10s));
     EXPECT_EQ(follower.psk(), net::psk_of_namespace("team"));
+    EXPECT_EQ(follower.network_name(), "team");
     EXPECT_EQ(follower.bootstrap(), given);
 }
 
