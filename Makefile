@@ -113,8 +113,10 @@ bench-gossip: deps ## How fast events get around 8 nodes, beside what checking s
 	@cmake --preset release -DEXO_BENCH=ON >/dev/null
 	@cmake --build --preset release --parallel $(JOBS) --target gossip_bench
 	@build/bench/gossip_bench $(ARGS)
+
 .PHONY: bench-network
 bench-network: deps ## What one stream of two hosts moves, beside bare TCP and the ciphers alone
+	@cmake --preset release -DEXO_BENCH=ON >/dev/null
 	@cmake --build --preset release --parallel $(JOBS) --target network_bench
 	@build/bench/network_bench $(ARGS)
 
