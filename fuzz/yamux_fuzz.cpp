@@ -7,6 +7,7 @@
 #include "net/yamux/session.hpp"
 
 #include <map>
+#include <set>
 
 namespace exo::net::yamux {
 namespace {
@@ -35,14 +36,34 @@ Heard listen(Session& session) {
     return heard;
 }
 
+// As the host's driver: what an application does, it does when all events have been taken, and
+// never to a stream that has an ended one's id.
 void echo(Session& session) {
+    std::map<StreamId, Bytes> unread;
+    std::set<StreamId> finished;
+    auto const forget = [&](StreamId id) {
+        unread.erase(id);
+        finished.erase(id);
+    };
     while (auto const event = session.next_event()) {
         if (auto const* data = std::get_if<DataReceived>(&*event)) {
-            session.release(data->stream, data->bytes.size(), now);
-            (void)session.send(data->stream, data->bytes);
+            append(unread[data->stream], data->bytes);
+        } else if (auto const* opened = std::get_if<StreamOpened>(&*event)) {
+            forget(opened->stream);
         } else if (auto const* end = std::get_if<StreamEnded>(&*event)) {
-            session.close_write(end->stream);
+            if (end->reset) {
+                forget(end->stream);
+            } else {
+                finished.insert(end->stream);
+            }
         }
+    }
+    for (auto const& [id, bytes] : unread) {
+        session.release(id, bytes.size(), now);
+        (void)session.send(id, bytes);
+    }
+    for (auto const id : finished) {
+        session.close_write(id);
     }
     EXO_ASSERT(session.stream_count() <= Limits().streams_max);
     EXO_ASSERT(session.take_output().size() < 1024 * 1024);
