@@ -76,14 +76,6 @@ struct Announcement {
 // does not meddle with the name that the machine itself has (avahi-daemon).
 [[nodiscard]] std::string host_label(PeerId const& peer);
 
-// An address of this machine.
-struct InterfaceAddress {
-    std::string interface;
-    std::uint32_t interface_index = 0;
-    std::string ip; // Without a zone.
-    auto operator<=>(InterfaceAddress const&) const = default;
-};
-
 // Where the listening addresses `listen` can be reached through an interface with these addresses,
 // for Announcement::addresses: link-local ones after the others.
 [[nodiscard]] std::vector<Multiaddr> announced_addresses(

@@ -537,7 +537,7 @@ private:
     Group claim_;                                   // The SRV record.
     Group details_;                                 // The PTR records; none until the name is ours.
     std::map<std::uint32_t, Texts> texts_;          // By interface.
-    std::map<InterfaceAddress, Group> addresses_;
+    std::map<HostAddress, Group> addresses_;
     std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

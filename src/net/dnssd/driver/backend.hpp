@@ -13,6 +13,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -21,6 +22,13 @@
 #include <vector>
 
 namespace exo::net::dnssd {
+
+// An address of this machine.
+struct HostAddress {
+    std::uint32_t interface_index = 0;
+    std::string ip; // Without a zone.
+    auto operator<=>(HostAddress const&) const = default;
+};
 
 // What is to be announced.
 struct Registration {
@@ -33,7 +41,7 @@ struct Registration {
     // address of another interface is another machine's there, or nobody's (a docker0 has the same
     // address everywhere).
     std::map<std::uint32_t, std::vector<std::string>> texts;
-    std::vector<InterfaceAddress> addresses; // Of the host, each announced on its interface.
+    std::vector<HostAddress> addresses; // Of the host, each announced on its interface.
     bool operator==(Registration const&) const = default;
 };
 

@@ -3,18 +3,16 @@
 
 #include "base/log.hpp"
 #include "net/dnssd/driver/backend.hpp"
+#include "net/interfaces/scan.hpp"
+#include "net/mdns/links.hpp"
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
-#include <ifaddrs.h>
 #include <map>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <utility>
 
 namespace exo::net::dnssd {
@@ -23,52 +21,12 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr Duration retry_max = 5min;
-// Of this machine; each is a record. Those with more have containers by the dozen.
-constexpr std::size_t host_addresses_max = 64;
 
 TimePoint now() {
     return std::chrono::steady_clock::now();
 }
 
-struct FreeInterfaces {
-    void operator()(ifaddrs* first) const { freeifaddrs(first); }
-};
-
-// Empty for another family.
-std::string ip_of(sockaddr const* address) {
-    if (address != nullptr && address->sa_family == AF_INET) {
-        auto const& ip4 = *reinterpret_cast<sockaddr_in const*>(address);
-        return asio::ip::address_v4(ntohl(ip4.sin_addr.s_addr)).to_string();
-    }
-    if (address != nullptr && address->sa_family == AF_INET6) {
-        auto const& ip6 = *reinterpret_cast<sockaddr_in6 const*>(address);
-        asio::ip::address_v6::bytes_type bytes;
-        std::copy_n(std::begin(ip6.sin6_addr.s6_addr), bytes.size(), bytes.begin());
-        return asio::ip::address_v6(bytes).to_string();
-    }
-    return {};
-}
-
 } // namespace
-
-std::vector<InterfaceAddress> interface_addresses() {
-    constexpr unsigned needed = IFF_UP | IFF_MULTICAST;
-    std::vector<InterfaceAddress> found;
-    ifaddrs* first = nullptr;
-    if (getifaddrs(&first) != 0) {
-        return found;
-    }
-    std::unique_ptr<ifaddrs, FreeInterfaces> const owner(first);
-    for (auto const* one = first; one && found.size() < host_addresses_max; one = one->ifa_next) {
-        bool const is_usable =
-            (one->ifa_flags & needed) == needed && (one->ifa_flags & IFF_LOOPBACK) == 0;
-        auto ip = is_usable ? ip_of(one->ifa_addr) : std::string();
-        if (auto const index = if_nametoindex(one->ifa_name); !ip.empty() && index != 0) {
-            found.push_back({one->ifa_name, index, std::move(ip)});
-        }
-    }
-    return found;
-}
 
 // Shared with run(). The backend is made and dropped by run() and stop() only, so never while it
 // calls.
@@ -155,11 +113,22 @@ private:
         }
     }
 
+    // On the links that mDNS of libp2p has too, but loopback: each address on its own.
     void look_at_addresses() {
-        registration_.addresses = interface_addresses();
+        auto interfaces = scan_interfaces();
+        if (!interfaces) {
+            return; // What was there last time is the best guess.
+        }
+        registration_.addresses.clear();
         std::map<std::uint32_t, std::vector<std::string>> ips;
-        for (auto const& address : registration_.addresses) {
-            ips[address.interface_index].push_back(address.ip);
+        auto const links = mdns::choose_links(std::move(*interfaces));
+        for (auto const& [id, link] : links.chosen) {
+            for (auto const& address : link.addresses) {
+                if (link.kind != InterfaceKind::loopback) {
+                    registration_.addresses.push_back({link.index, address.text});
+                    ips[link.index].push_back(address.text);
+                }
+            }
         }
         registration_.texts.clear();
         auto announcement = options_.announcement;

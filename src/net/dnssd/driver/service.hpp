@@ -63,8 +63,4 @@ private:
     std::shared_ptr<Impl> impl_; // Shared with run(), which may end after us.
 };
 
-// The addresses of this machine that others on a network can use, as far as one machine can tell:
-// of interfaces that are up and multicast; without loopback.
-[[nodiscard]] std::vector<InterfaceAddress> interface_addresses();
-
 } // namespace exo::net::dnssd
