@@ -46,9 +46,8 @@ def test_without_multicast_nobody_is_found_and_the_doctor_says_so(laboratory, st
     finally:
         sniffer.stop()
     for node in pair:
-        state = state_of(node)
-        assert list(state["members"]) == [node.id]
-        assert state["topology"]["nodes"] == [node.id]
+        topology.wait_alone(node)
+        assert state_of(node)["topology"]["nodes"] == [node.id]
 
     found = wait_for("a finding", lambda: multicast_findings(topology.diagnosis(pair[0])), DOCTOR_S)
     named(found)
