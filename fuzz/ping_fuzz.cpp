@@ -39,11 +39,12 @@ public:
             break;
         case 3:
             answer(1); // A wrong one, but for luck.
+            heard_ = now_;
             break;
         default:
             answer(what % payload_bytes + 1);
         }
-        initiator_.on_time(now_);
+        initiator_.on_time(now_, heard_);
         carry_out();
     }
 
@@ -75,6 +76,7 @@ private:
     }
 
     TimePoint now_{};
+    TimePoint heard_{};
     Initiator initiator_{Random(1), now_};
     Payload asked_{};
     std::size_t answered_ = 0;

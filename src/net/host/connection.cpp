@@ -30,7 +30,8 @@ Connection::Connection(Upgraded upgraded, HostLimits const& limits, OnStream on_
     , on_stream_(std::move(on_stream))
     , session_(info_.outbound ? yamux::Side::dialer : yamux::Side::listener, now(), limits_.mux)
     , wake_(executor_)
-    , closing_began_(executor_) {}
+    , closing_began_(executor_)
+    , last_heard_(now()) {}
 
 asio::awaitable<Error> Connection::run() {
     using namespace asio::experimental::awaitable_operators;
@@ -108,6 +109,7 @@ asio::awaitable<Error> Connection::read_all() {
         if (error) {
             co_return io_error("reading", error);
         }
+        last_heard_ = now();
         auto const result = channel_->receive(std::span(buffer).first(count));
         if (!result) {
             co_return result.error();

@@ -46,6 +46,9 @@ public:
 
     [[nodiscard]] ConnectionInfo const& info() const { return info_; }
 
+    // When bytes last came; the handshake counts.
+    [[nodiscard]] TimePoint last_heard() const { return last_heard_; }
+
     [[nodiscard]] bool is_open() const { return !closing_; }
 
     [[nodiscard]] std::size_t direct_streams() const { return direct_streams_; }
@@ -93,6 +96,7 @@ private:
     TimePoint close_deadline_ = TimePoint::max();
     // We said good-bye: what the peer has on the way is read until it closes, or `linger` ends.
     bool drains_ = false;
+    TimePoint last_heard_;
     bool given_up_ = false;
     bool ended_ = false;
     std::size_t direct_streams_ = 0;

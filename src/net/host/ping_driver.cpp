@@ -29,7 +29,7 @@ public:
             } else {
                 co_await pause_until(machine_.deadline());
             }
-            machine_.on_time(now());
+            machine_.on_time(now(), connection_->last_heard());
         }
     }
 

@@ -26,7 +26,7 @@ Initiator::Initiator(Random random, TimePoint now, Timing timing)
     EXO_ASSERT(timing_.misses_max > 0);
 }
 
-void Initiator::on_time(TimePoint now) {
+void Initiator::on_time(TimePoint now, TimePoint heard) {
     if (now < deadline()) {
         return;
     }
@@ -43,6 +43,12 @@ void Initiator::on_time(TimePoint now) {
     case State::waiting: {
         auto const waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - asked_);
         actions_.emplace_back(ResetStream{});
+        if (heard > asked_) {
+            misses_ = 0;
+            state_ = State::no_stream;
+            next_ping_ = now;
+            return;
+        }
         miss(now, fmt::format("no answer to a ping for {} ms", waited.count()));
         return;
     }

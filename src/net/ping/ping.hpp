@@ -76,7 +76,9 @@ class Initiator {
 public:
     Initiator(Random random, TimePoint now, Timing timing = {});
 
-    void on_time(TimePoint now);
+    // `heard`: when the connection last brought anything. A question that runs out of time while
+    // other bytes come is no miss: it waits behind megabytes that the peer is still reading.
+    void on_time(TimePoint now, TimePoint heard);
     void on_stream_opened(TimePoint now);
     void on_bytes(BytesView bytes, TimePoint now);
 

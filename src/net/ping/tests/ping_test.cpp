@@ -24,7 +24,7 @@ Initiator initiator() {
 
 // Has an open stream and one question on it; returns the question.
 Payload ask_first(Initiator& it, TimePoint now) {
-    it.on_time(now);
+    it.on_time(now, start);
     EXPECT_EQ(actions_of(it), std::vector<Action>{OpenStream{}});
     it.on_stream_opened(now);
     auto const actions = actions_of(it);
@@ -62,9 +62,9 @@ TEST(PingInitiator, asks_at_once_and_then_every_interval_on_the_same_stream) {
     it.on_bytes(first, start + 4ms);
     EXPECT_EQ(actions_of(it), std::vector<Action>{Answered{4ms}});
     EXPECT_EQ(it.deadline(), start + 2500ms);
-    it.on_time(start + 2499ms);
+    it.on_time(start + 2499ms, start);
     EXPECT_TRUE(actions_of(it).empty());
-    it.on_time(start + 2500ms);
+    it.on_time(start + 2500ms, start);
     auto const actions = actions_of(it);
     ASSERT_EQ(actions.size(), 1U);
     EXPECT_NE(std::get<Send>(actions[0]).payload, first);
@@ -97,12 +97,24 @@ TEST(PingInitiator, one_miss_is_nothing_and_an_answer_forgives_it) {
     }
 }
 
+TEST(PingInitiator, a_question_that_waits_behind_other_bytes_is_asked_again_and_no_miss) {
+    auto it = initiator();
+    auto now = start;
+    for (int round = 0; round < 10; ++round) {
+        (void)ask_first(it, now);
+        now += 2500ms;
+        it.on_time(now, now - 1ms);
+        EXPECT_EQ(actions_of(it), std::vector<Action>{ResetStream{}});
+        EXPECT_EQ(it.deadline(), now);
+    }
+}
+
 TEST(PingInitiator, three_misses_in_a_row_are_a_lost_peer_once) {
     auto it = initiator();
     (void)ask_first(it, start);
-    it.on_time(start + 2500ms);
+    it.on_time(start + 2500ms, start);
     EXPECT_EQ(actions_of(it), std::vector<Action>{ResetStream{}});
-    it.on_time(start + 2500ms);
+    it.on_time(start + 2500ms, start);
     EXPECT_EQ(actions_of(it), std::vector<Action>{OpenStream{}});
     it.on_stream_failed(start + 2600ms);
     (void)ask_first(it, start + 5000ms);
@@ -113,7 +125,7 @@ TEST(PingInitiator, three_misses_in_a_row_are_a_lost_peer_once) {
         std::get<Lost>(actions[0]).reason, "the stream of a ping was closed, 3 times in a row"
     );
     EXPECT_EQ(it.deadline(), TimePoint::max());
-    it.on_time(start + 1h);
+    it.on_time(start + 1h, start);
     it.on_stream_failed(start + 1h);
     EXPECT_TRUE(actions_of(it).empty());
 }
@@ -127,7 +139,7 @@ TEST(PingInitiator, other_bytes_are_a_miss) {
 
 TEST(PingInitiator, a_peer_without_ping_is_left_alone) {
     auto it = initiator();
-    it.on_time(start);
+    it.on_time(start, start);
     it.on_refused();
     it.on_stream_failed(start);
     it.on_stream_opened(start);
