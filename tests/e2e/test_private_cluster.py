@@ -103,7 +103,10 @@ def test_two_commands_make_a_private_cluster_while_the_nodes_run(start):
     wait_together(stranger)
     wait_for("one master", lambda: one_master(first, second), FOLLOW_S)
     # Its tries are refused, and the members say so.
-    wait_for("a refusal is told", lambda: "refused" in first.log() + second.log(), FOLLOW_S)
+    for member in (first, second):
+        wait_for(
+            "a refusal is told", lambda m=member: m.get("/network/diagnosis")["refused"], FOLLOW_S
+        )
     assert stays(lambda: are_together(first, second) and are_together(stranger))
     assert stranger.is_up()
 
