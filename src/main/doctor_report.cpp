@@ -139,6 +139,9 @@ void add_peers(net::Situation& look, nlohmann::json const& document) {
             }
         }
     };
+    auto const said = findings_of(document);
+    auto const is_off = [](Finding const& finding) { return finding.code == "discovery_off"; };
+    look.with_discovery = !said || std::ranges::none_of(*said, is_off);
     auto const peers = document.find("peers");
     if (peers == document.end() || !peers->is_array()) {
         return;

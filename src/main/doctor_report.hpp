@@ -21,8 +21,8 @@ namespace exo::cli {
 [[nodiscard]] std::vector<net::Finding>
 merged(std::vector<net::Finding> of_node, std::vector<net::Finding> of_look);
 
-// The exo nodes that the node says it is connected with, for judging what was heard of them. What
-// cannot be read is left out.
+// The exo nodes that the node says it is connected with, for judging what was heard of them, and
+// whether it uses multicast. What cannot be read is left out.
 void add_peers(net::Situation& look, nlohmann::json const& document);
 
 struct Report {

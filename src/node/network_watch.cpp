@@ -84,6 +84,7 @@ net::Situation NetworkWatch::situation() const {
     situation.network_name = network_.network_name();
     situation.version = exo_version_;
     situation.key_file = options_.paths.keypair().string();
+    situation.with_discovery = options_.discovery;
     situation.started = started_;
     situation.now = now();
     situation.is_macos = is_macos;

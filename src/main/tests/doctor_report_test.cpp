@@ -104,6 +104,15 @@ TEST(DoctorReport, peers_of_the_node_are_taken_from_its_document_and_nonsense_is
     EXPECT_EQ(look.neighbours.size(), 1u);
     add_peers(look, nlohmann::json::parse(R"({"peers": 1})"));
     EXPECT_EQ(look.network.connections.size(), 1u);
+    EXPECT_TRUE(look.with_discovery);
+}
+
+TEST(DoctorReport, a_node_without_discovery_is_taken_from_its_document) {
+    net::Situation look;
+    add_peers(look, nlohmann::json::parse(R"({"peers": [], "findings": [
+        {"severity": "note", "code": "discovery_off", "message": "x", "remedy": ""}
+    ]})"));
+    EXPECT_FALSE(look.with_discovery);
 }
 
 } // namespace

@@ -26,6 +26,7 @@ constexpr Rule all_rules[] = {
     rules::company,
     rules::same_key,
     rules::only_loopback,
+    rules::discovery_off,
     rules::no_interface,
     rules::cannot_send,
     rules::not_returned,

@@ -62,6 +62,8 @@ struct Situation {
     std::string network_name; // The namespace or private cluster, for remedies.
     std::string version;      // Of this program.
     std::string key_file;     // Of this node.
+    // Whether the node speaks multicast at all (not with --no-discovery).
+    bool with_discovery = true;
     TimePoint started;
     TimePoint now;
     Duration patience = settle;

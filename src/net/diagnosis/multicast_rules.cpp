@@ -92,8 +92,24 @@ Finding cannot_send_on(Situation const& situation, LinkFacts const& link) {
 
 } // namespace
 
+void discovery_off(Situation const& situation, Findings& to) {
+    if (situation.with_discovery) {
+        return;
+    }
+    bool const is_alone = is_isolated(situation);
+    to.push_back({
+        .severity = is_alone ? Severity::warning : Severity::note,
+        .code = "discovery_off",
+        .message = "this node does not use multicast (--no-discovery): it meets those whose "
+                   "addresses it was given, and whom they know",
+        .remedy = is_alone ? "start it without --no-discovery, or name a node that runs: "
+                             "--bootstrap-peers HOST:PORT"
+                           : "",
+    });
+}
+
 void no_interface(Situation const& situation, Findings& to) {
-    if (std::ranges::any_of(situation.network.links, is_network) ||
+    if (!situation.with_discovery || std::ranges::any_of(situation.network.links, is_network) ||
         !has_lasted(situation, situation.started)) {
         return;
     }
@@ -149,6 +165,9 @@ void not_returned(Situation const& situation, Findings& to) {
 
 // An exo node that is connected over an interface answers by multicast each time it is asked.
 void blocked(Situation const& situation, Findings& to) {
+    if (!situation.with_discovery) {
+        return; // Neither do those that it was made to meet, most likely.
+    }
     for (auto const& link : situation.network.links) {
         if (!works(link) || link.heard.size() >= heard_max || !has_lasted(situation, link.since)) {
             continue;
@@ -177,8 +196,10 @@ void blocked(Situation const& situation, Findings& to) {
                 ips.size() == 1 ? "is" : "are",
                 group_of(link)
             ),
-            .remedy = "let UDP port 5353 pass the firewalls of both machines and the switch or "
-                      "access point (client isolation off); until then keep --bootstrap-peers",
+            .remedy =
+                "let UDP port 5353 pass the firewalls of both machines and the switch or "
+                "access point (client isolation off); until then keep --bootstrap-peers. Nothing, "
+                "if it runs with --no-discovery",
         });
     }
 }

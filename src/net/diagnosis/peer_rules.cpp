@@ -25,12 +25,68 @@ bool is_own(Situation const& situation, AnnouncedFacts const& announced) {
     return announced.peer == situation.network.self.text();
 }
 
+// An address may be written with its zone.
+bool is_same_ip(std::string_view a, std::string_view b) {
+    auto const ip = Ip::parse(a);
+    return ip && ip == Ip::parse(b);
+}
+
+// Of a node that is connected now, from before: it was in another network then, or we were. A
+// handshake that began then may take until `settle` to fail.
+bool was_let_in_later(Situation const& situation, RefusalFacts const& refused) {
+    return std::ranges::any_of(situation.network.connections, [&](ConnectionFacts const& one) {
+        auto const* const node = neighbour(situation, one.peer);
+        auto const is_it = [&](std::string const& ip) { return is_same_ip(ip, refused.ip); };
+        bool const is_its =
+            is_it(one.remote_ip) || (node != nullptr && std::ranges::any_of(node->ips, is_it));
+        return is_its && refused.last <= one.since + settle + 1s;
+    });
+}
+
 std::string joined_remedy(Situation const& situation) {
     return fmt::format(
         "start both with the same --namespace (here: '{}'), or join both to one private cluster "
         "(exo cluster join TOKEN)",
         situation.network_name
     );
+}
+
+// A node is seen at an address.
+struct Sighting {
+    Neighbour const* seer;
+    Ip ip;
+    std::string text; // The address.
+};
+
+// The nodes that are seen at addresses that they do not know of, and by whom.
+std::map<PeerId, std::vector<Sighting>> strange_sightings(Situation const& situation) {
+    std::map<PeerId, std::vector<Sighting>> sightings;
+    for (auto const& seer : situation.neighbours) {
+        for (auto const& link : seer.links) {
+            auto const* const seen = neighbour(situation, link.peer);
+            auto const ip = Ip::parse(link.ip);
+            bool const says_nothing = seen == nullptr || seen->ips.empty() || !ip ||
+                                      ip->is_loopback() || ip->is_link_local();
+            // An address of the seer: two nodes of one machine.
+            auto const is_of = [&](Neighbour const& node) {
+                return std::ranges::find(node.ips, link.ip) != node.ips.end();
+            };
+            if (!says_nothing && !is_of(*seen) && !is_of(seer)) {
+                sightings[link.peer].push_back({&seer, *ip, link.ip});
+            }
+        }
+    }
+    return sightings;
+}
+
+// The host of a container, seen from within at its end of their bridge, which no node tells of. The
+// usual size of such a network, for nodes tell no prefixes.
+bool is_near(Sighting const& sighting) {
+    constexpr unsigned inner_bits = 16;
+    return std::ranges::any_of(sighting.seer->ips, [&](std::string const& text) {
+        auto const own = Ip::parse(text);
+        return own && own->is_ip4() && own->shares_prefix(sighting.ip, inner_bits);
+    });
 }
 
 } // namespace
@@ -134,7 +190,7 @@ void other_version(Situation const& situation, Findings& to) {
 void refused(Situation const& situation, Findings& to) {
     Findings found;
     for (auto const& one : situation.network.refusals) {
-        if (!is_recent(situation, one.last)) {
+        if (!is_recent(situation, one.last) || was_let_in_later(situation, one)) {
             continue;
         }
         found.push_back({
@@ -186,19 +242,12 @@ void missing_links(Situation const& situation, Findings& to) {
 
 // An address that its owner does not know of was made on the way.
 void behind_nat(Situation const& situation, Findings& to) {
+    auto const sightings = strange_sightings(situation);
     std::map<PeerId, std::set<std::string>> seen_at;
-    for (auto const& seer : situation.neighbours) {
-        for (auto const& link : seer.links) {
-            auto const* const seen = neighbour(situation, link.peer);
-            auto const ip = Ip::parse(link.ip);
-            bool const says_nothing = seen == nullptr || seen->ips.empty() || !ip ||
-                                      ip->is_loopback() || ip->is_link_local();
-            // An address of the seer: two nodes of one machine.
-            auto const is_of = [&](Neighbour const& node) {
-                return std::ranges::find(node.ips, link.ip) != node.ips.end();
-            };
-            if (!says_nothing && !is_of(*seen) && !is_of(seer)) {
-                seen_at[link.peer].insert(link.ip);
+    for (auto const& [peer, strange] : sightings) {
+        for (auto const& one : strange) {
+            if (!sightings.contains(one.seer->peer) || !is_near(one)) {
+                seen_at[peer].insert(one.text);
             }
         }
     }

@@ -18,6 +18,7 @@ namespace exo::net::rules {
 using Findings = std::vector<Finding>;
 
 // multicast_rules.cpp
+void discovery_off(Situation const& situation, Findings& to);
 void no_interface(Situation const& situation, Findings& to);
 void cannot_send(Situation const& situation, Findings& to);
 void not_returned(Situation const& situation, Findings& to);

@@ -411,6 +411,40 @@ TEST(Diagnosis, strangers_at_the_door_are_named_with_the_reason_while_it_is_rece
     EXPECT_EQ(find(judge(situation), "stranger_refused"), nullptr);
 }
 
+TEST(Diagnosis, who_was_refused_before_it_was_let_in_is_no_stranger) {
+    auto situation = pair();
+    situation.network.connections[0].since = start + 40s;
+    situation.network.refusals = {
+        {.ip = "10.77.0.2", .reason = "no handshake within 10 s", .count = 2, .last = start + 50s}
+    };
+    EXPECT_EQ(codes(judge(situation)), (Codes{"connected", "multicast_heard"}));
+    // By another address of it; another machine; somebody else on the same one, later.
+    situation.network.connections[0] = connection(other, "fe80::2", start + 40s);
+    EXPECT_EQ(find(judge(situation), "stranger_refused"), nullptr);
+    situation.network.refusals[0].ip = "fe80::2%eth0";
+    EXPECT_EQ(find(judge(situation), "stranger_refused"), nullptr);
+    situation.network.refusals[0].ip = "10.77.0.3";
+    EXPECT_NE(find(judge(situation), "stranger_refused"), nullptr);
+    situation.network.refusals[0] = {.ip = "10.77.0.2", .reason = "", .last = start + 52s};
+    EXPECT_NE(find(judge(situation), "stranger_refused"), nullptr);
+}
+
+TEST(Diagnosis, a_node_without_discovery_says_so_and_blames_no_interface) {
+    auto situation = pair();
+    situation.network.links.clear();
+    situation.with_discovery = false;
+    EXPECT_EQ(codes(judge(situation)), (Codes{"discovery_off", "connected"}));
+    EXPECT_EQ(finding(situation, "discovery_off").severity, Severity::note);
+    situation.network.connections.clear();
+    EXPECT_EQ(finding(situation, "discovery_off").severity, Severity::warning);
+    // The doctor's own look, beside such a node.
+    auto look = pair();
+    look.network.links[0].heard.clear();
+    EXPECT_NE(find(judge_links(look), "multicast_blocked"), nullptr);
+    look.with_discovery = false;
+    EXPECT_EQ(find(judge_links(look), "multicast_blocked"), nullptr);
+}
+
 TEST(Diagnosis, B079_a_one_way_link_is_said_once_it_has_lasted) {
     auto situation = pair();
     situation.missing_links = {
@@ -445,6 +479,26 @@ TEST(Diagnosis, B084_a_node_learns_from_its_peers_that_it_is_behind_nat_itself) 
         situation.neighbours[1].links[0].ip = ip;
         EXPECT_EQ(find(judge(situation), "behind_nat"), nullptr) << ip;
     }
+}
+
+TEST(Diagnosis, B084_a_container_is_behind_nat_and_its_host_is_not) {
+    // `other` is the host of the container `third`, and meets it on a bridge of its own.
+    auto situation = pair();
+    situation.neighbours[0].links.push_back({.peer = third, .ip = "10.77.0.2"});
+    situation.neighbours[1].links.push_back({.peer = third, .ip = "172.18.0.2"});
+    situation.neighbours.push_back(
+        {.peer = third,
+         .name = "box",
+         .ips = {"172.18.0.2"},
+         .links = {{.peer = other, .ip = "172.18.0.1"}, {.peer = self, .ip = "10.77.0.1"}}}
+    );
+    auto findings = judge(situation);
+    std::erase_if(findings, [](Finding const& one) { return one.code != "behind_nat"; });
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_TRUE(names(findings[0], "box (")) << findings[0].message;
+    // Two that are both behind NAT see each other elsewhere than near.
+    situation.neighbours[2].links[0].ip = "192.168.9.1";
+    EXPECT_TRUE(names(finding(situation, "behind_nat"), "cellar ("));
 }
 
 TEST(Diagnosis, B078_a_copied_key_is_an_error_that_names_the_place_and_the_file) {
