@@ -48,7 +48,8 @@ def wait_for(what, condition, seconds, every=0.05):
 
 
 class ThisMachine:
-    prefix = ()
+    prefix = ()  # Of a command that is to run there.
+    variables = {}  # That it needs in its environment.
 
     @contextlib.contextmanager
     def entered(self):
@@ -62,6 +63,7 @@ class LabHost:
         self.name = f"{lab}{number}"
         self.address = f"10.77.0.{number}"
         self.prefix = (str(NETLAB), "exec", str(number))
+        self.variables = {"NETLAB": lab}
 
     @contextlib.contextmanager
     def entered(self):
@@ -128,6 +130,22 @@ def why_no_lab():
 # ---- processes
 
 
+def run_exo(*words, home=None, host=None, given="", seconds=START_S):
+    """Runs `exo WORDS` to its end; for those that end by themselves."""
+    place = host or ThisMachine()
+    variables = {"PATH": os.environ["PATH"]} | place.variables
+    if home is not None:
+        variables["EXO_HOME"] = str(home)
+    return subprocess.run(
+        [*place.prefix, str(PROGRAM), *words],
+        env=variables,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+    )
+
+
 def children_of(pid):
     """All processes below `pid`, as (pid, start time): a pair that is never used again."""
     parents = {}
@@ -169,11 +187,10 @@ class Node:
         self.log_path = self.home / f"output-{time.monotonic_ns()}.log"
         self.log_file = open(self.log_path, "wb")
         variables = {k: v for k, v in os.environ.items() if not k.startswith("EXO_")}
-        variables |= {"EXO_HOME": str(self.home)} | (environment or {})
-        lab = {"NETLAB": self.host.name.rstrip("0123456789")} if self.host.prefix else {}
+        variables |= {"EXO_HOME": str(self.home)} | (environment or {}) | self.host.variables
         self.process = subprocess.Popen(
             [*self.host.prefix, str(PROGRAM), *flags],
-            env=variables | lab,
+            env=variables,
             stdin=subprocess.DEVNULL,
             stdout=self.log_file,
             stderr=subprocess.STDOUT,

@@ -2,7 +2,6 @@
 on networks that are broken in one way each."""
 import contextlib
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -20,16 +19,7 @@ NOWHERE = "10.77.0.99"  # On the network of the lab hosts, and nobody's.
 
 
 def doctor(*flags, host=None):
-    host = host or support.ThisMachine()
-    lab = {"NETLAB": host.name.rstrip("0123456789")} if host.prefix else {}
-    return subprocess.run(
-        [*host.prefix, str(support.PROGRAM), "doctor", *flags],
-        env={"PATH": os.environ["PATH"]} | lab,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=support.START_S,
-    )
+    return support.run_exo("doctor", *flags, host=host)
 
 
 def findings(host, *flags):

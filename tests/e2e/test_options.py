@@ -1,25 +1,18 @@
 """The command line: help, versions, mistakes."""
 import socket
-import subprocess
 
 import pytest
 import support
 
 FLAGS = """--no-worker --no-api --no-downloads --spawn-api --force-master --api-host --api-port
---libp2p-port --namespace --bootstrap-peers --offline --memory-limit -v --help --version""".split()
+--libp2p-port --namespace --bootstrap-peers --no-discovery --offline
+--memory-limit -v --help --version""".split()
 VARIABLES = """EXO_HOME EXO_DEFAULT_MODELS_DIR EXO_MODELS_DIRS EXO_MODELS_READ_ONLY_DIRS
 EXO_LIBP2P_NAMESPACE EXO_BOOTSTRAP_PEERS EXO_OFFLINE""".split()
 
 
 def run(*flags, home):
-    return subprocess.run(
-        [support.PROGRAM, "--namespace", "test-options", *flags],
-        env={"EXO_HOME": str(home), "PATH": "/usr/bin:/bin"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=support.START_S,
-    )
+    return support.run_exo("--namespace", "test-options", *flags, home=home)
 
 
 @pytest.mark.parametrize("word", FLAGS + VARIABLES)

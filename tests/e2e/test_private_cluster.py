@@ -18,16 +18,7 @@ APART_S = 5  # Long enough for several tries to connect that must fail.
 
 def cluster(home, *words, given="", host=None):
     """Runs `exo cluster`."""
-    place = host or support.ThisMachine()
-    lab = {"NETLAB": place.name.rstrip("0123456789")} if place.prefix else {}
-    return subprocess.run(
-        [*place.prefix, str(support.PROGRAM), "cluster", *words],
-        env={"EXO_HOME": str(home), "PATH": os.environ["PATH"]} | lab,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=support.START_S,
-    )
+    return support.run_exo("cluster", *words, home=home, host=host, given=given)
 
 
 def create(home, **options):
@@ -251,13 +242,7 @@ def test_a_damaged_secret_never_takes_a_node_into_the_public_network(start, home
     assert "stays in the network" in node.log()
     assert stays(lambda: "left the private cluster" not in node.log(), 3)
     node.stop()
-    done = subprocess.run(
-        [support.PROGRAM, "--api-port", "0"],
-        env={"EXO_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        timeout=support.START_S,
-    )
+    done = support.run_exo("--api-port", "0", home=home)
     assert done.returncode == 1
     assert str(secret_file(home)) in done.stderr
     assert "exo cluster leave" in done.stderr

@@ -1,7 +1,6 @@
 """What nodes say of their cluster: who is there, who has a connection with whom, who is master."""
 import http.client
 import json
-import subprocess
 import time
 import urllib.parse
 
@@ -125,13 +124,7 @@ def master_of(nodes):
 
 def doctor(node):
     """What `exo doctor --json` finds on a node's host, as {code: finding}."""
-    done = subprocess.run(
-        [*node.host.prefix, str(support.PROGRAM), "doctor", "--json"],
-        env={"EXO_HOME": str(node.home), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=DOCTOR_S,
-    )
+    done = support.run_exo("doctor", "--json", home=node.home, host=node.host, seconds=DOCTOR_S)
     assert done.stdout, done.stderr
     return {finding["code"]: finding for finding in json.loads(done.stdout)["findings"]}
 
