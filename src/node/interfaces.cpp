@@ -13,8 +13,7 @@ std::vector<model::NetworkInterface> reachable_interfaces(std::span<net::Interfa
         bool const is_inner = interface.kind == net::InterfaceKind::loopback ||
                               interface.kind == net::InterfaceKind::container;
         for (auto const& address : interface.addresses) {
-            bool const needs_zone = address.ip.is_link_local() && !address.ip.is_ip4();
-            if (!interface.is_up || is_inner || needs_zone) {
+            if (!interface.is_up || is_inner || address.ip.needs_zone()) {
                 continue;
             }
             auto& into = interface.kind == net::InterfaceKind::vpn ? tunnels : result;

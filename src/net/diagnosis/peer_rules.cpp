@@ -128,8 +128,7 @@ void same_key(Situation const& situation, Findings& to) {
 void only_loopback(Situation const& situation, Findings& to) {
     auto const& listen = situation.network.listen;
     bool const only = !listen.empty() && std::ranges::all_of(listen, [](Multiaddr const& address) {
-        auto const target = address.tcp_target();
-        auto const ip = target ? Ip::parse(target->host) : std::nullopt;
+        auto const ip = ip_of(address);
         return ip && ip->is_loopback();
     });
     if (only) {

@@ -118,10 +118,11 @@ std::vector<Multiaddr> addresses_of(Values const& values, std::string const& dev
 
 // Smaller is better.
 int rank_of(std::string const& ip) {
-    if (ip.starts_with("fe80:") || ip.starts_with("169.254.")) {
+    auto const parsed = Ip::parse(ip);
+    if (!parsed || parsed->is_link_local()) {
         return 2;
     }
-    return ip.find(':') == std::string::npos ? 0 : 1;
+    return parsed->is_ip4() ? 0 : 1;
 }
 
 } // namespace

@@ -7,15 +7,6 @@
 #include <tuple>
 
 namespace exo::net {
-namespace {
-
-std::optional<Ip> ip_of(Multiaddr const& address) {
-    auto const target = address.tcp_target();
-    return target ? Ip::parse(target->host) : std::nullopt;
-}
-
-} // namespace
-
 DialBook::DialBook(PeerId self, Random random, Limits limits)
     : self_(std::move(self))
     , random_(random)

@@ -140,8 +140,7 @@ Reach Host::Impl::reach_of(Multiaddr const& address) const {
 }
 
 bool Host::Impl::is_local(Multiaddr const& address) const {
-    auto const target = address.tcp_target();
-    auto const ip = target ? Ip::parse(target->host) : std::nullopt;
+    auto const ip = ip_of(address);
     return ip && is_own(interfaces_, *ip);
 }
 

@@ -24,9 +24,9 @@ void Host::Impl::learn_addresses_of(PeerId const& peer, std::vector<Multiaddr> c
     bool const of_this_machine = is_local(connection->info().remote);
     for (auto const& announced : addresses) {
         auto const target = announced.tcp_target();
-        auto const ip = target ? Ip::parse(target->host) : std::nullopt;
+        auto const ip = ip_of(announced);
         auto address = announced.without_peer();
-        if (ip && !ip->is_ip4() && ip->is_link_local()) {
+        if (ip && ip->needs_zone()) {
             auto const zoned = Multiaddr::tcp(target->host + '%' + zone, target->port);
             if (!zoned) {
                 continue; // On which link?

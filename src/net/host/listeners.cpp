@@ -56,7 +56,7 @@ Result<Endpoint> listening_endpoint(Multiaddr const& address) {
 }
 
 bool is_loopback(Multiaddr const& address) {
-    auto const ip = Ip::parse(address.tcp_target()->host);
+    auto const ip = ip_of(address);
     return ip && ip->is_loopback();
 }
 
@@ -68,8 +68,8 @@ addresses_for(std::span<Interface const> interfaces, Interface const* own) {
     for (auto const& interface : interfaces) {
         bool const is_same_link = own != nullptr && interface.index == own->index;
         for (auto const& address : interface.addresses) {
-            bool const is_of_link = interface.kind == InterfaceKind::container ||
-                                    (address.ip.is_link_local() && !address.ip.is_ip4());
+            bool const is_of_link =
+                interface.kind == InterfaceKind::container || address.ip.needs_zone();
             if (interface.is_up && (is_same_link || !is_of_link)) {
                 (is_same_link ? first : later).push_back(address);
             }

@@ -74,7 +74,7 @@ Interface const* owner_of(std::span<Interface const> interfaces, Ip const& ip) {
 Interface const* on_link(std::span<Interface const> interfaces, Ip const& ip) {
     Interface const* best = nullptr;
     unsigned best_bits = 0;
-    if (!ip.is_ip4() && ip.is_link_local()) {
+    if (ip.needs_zone()) {
         return nullptr;
     }
     for (auto const& interface : interfaces) {

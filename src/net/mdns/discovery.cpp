@@ -18,24 +18,6 @@ constexpr std::size_t instance_letters = 32;
 // So that a peer's lifetime cannot overflow the clock.
 constexpr std::uint32_t ttl_s_max = 24 * 3600;
 
-bool is_unspecified(std::string_view ip) {
-    return ip == "0.0.0.0" || ip == "::";
-}
-
-bool is_loopback(std::string_view text) {
-    auto const ip = Ip::parse(text);
-    return ip && ip->is_loopback();
-}
-
-bool is_ip4(std::string_view ip) {
-    return ip.find(':') == ip.npos;
-}
-
-bool is_link_local_ip6(std::string_view text) {
-    auto const ip = Ip::parse(text);
-    return ip && !ip->is_ip4() && ip->is_link_local();
-}
-
 Name random_instance(Random& random) {
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
     std::string label(instance_letters, ' ');
@@ -64,17 +46,19 @@ std::vector<Multiaddr> addresses_to_dial(Multiaddr const& announced, Source cons
             addresses.push_back(*address);
         }
     };
-    bool const is_ip = target->host_kind == AddrPart::ip4 || target->host_kind == AddrPart::ip6;
-    if (target->host_kind == AddrPart::ip4 && is_ip4(source.ip) && !source.is_this_machine) {
+    auto const ip = Ip::parse(target->host);
+    auto const sender = Ip::parse(source.ip);
+    if (target->host_kind == AddrPart::ip4 && sender && sender->is_ip4() &&
+        !source.is_this_machine) {
         add(tcp(source.ip, target->port));
     }
-    if (is_ip && is_unspecified(target->host)) {
+    if (ip && ip->is_unspecified()) {
         return addresses;
     }
-    if (is_ip && is_loopback(target->host) && !source.is_this_machine) {
+    if (ip && ip->is_loopback() && !source.is_this_machine) {
         return addresses;
     }
-    if (is_ip && is_link_local_ip6(target->host)) {
+    if (ip && ip->needs_zone()) {
         // The sender's name of the interface means nothing here.
         add(source.zone.empty() ? std::nullopt : tcp(target->host + "%" + source.zone, target->port)
         );
@@ -89,13 +73,14 @@ std::vector<Multiaddr> addresses_to_dial(Multiaddr const& announced, Source cons
 std::vector<Multiaddr>
 reachable_addresses(std::vector<Multiaddr> const& listen, std::string const& ip) {
     std::vector<Multiaddr> addresses;
+    auto const wanted = Ip::parse(ip);
     for (auto const& listener : listen) {
         auto const target = listener.tcp_target();
-        if (!target) {
+        auto const own = ip_of(listener);
+        if (!own || !wanted) {
             continue;
         }
-        bool const is_everywhere =
-            is_unspecified(target->host) && is_ip4(target->host) == is_ip4(ip);
+        bool const is_everywhere = own->is_unspecified() && own->is_ip4() == wanted->is_ip4();
         auto const address =
             is_everywhere || target->host == ip ? tcp(ip, target->port) : std::nullopt;
         if (address && std::ranges::find(addresses, *address) == addresses.end()) {

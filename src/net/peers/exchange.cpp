@@ -8,11 +8,6 @@
 namespace exo::net::peers {
 namespace {
 
-std::optional<Ip> ip_of(Multiaddr const& address) {
-    auto const target = address.tcp_target();
-    return target && target->port != 0 ? Ip::parse(target->host) : std::nullopt;
-}
-
 // "%zone" if there is one.
 std::optional<Multiaddr> in_zone(Multiaddr const& address, std::string const& zone) {
     auto const target = address.tcp_target();
@@ -141,12 +136,11 @@ Exchange::receive(PeerId const& teller, BytesView message, TimePoint now) {
         }
         for (auto const& address : addresses) {
             auto const ip = ip_of(address);
-            bool const needs_zone = ip && ip->is_link_local() && !ip->is_ip4();
             bool const is_usable = ip && may_lead_elsewhere(*ip) &&
                                    (!ip->is_link_local() || !known.contact.interface.empty());
-            auto const usable = is_usable
-                                    ? in_zone(address, needs_zone ? known.contact.interface : "")
-                                    : std::nullopt;
+            auto const usable =
+                is_usable ? in_zone(address, ip->needs_zone() ? known.contact.interface : "")
+                          : std::nullopt;
             if (usable) {
                 result.push_back(usable->with_peer(peer));
             }

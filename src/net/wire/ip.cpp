@@ -52,6 +52,10 @@ bool Ip::is_link_local() const {
     return bytes_[0] == 0xfe && (bytes_[1] & 0xc0) == 0x80;
 }
 
+bool Ip::needs_zone() const {
+    return !is_ip4() && is_link_local();
+}
+
 bool Ip::is_multicast() const {
     return is_ip4() ? bytes_[0] >= 224 : bytes_[0] == 0xff; // With IPv4's broadcast address.
 }

@@ -22,6 +22,7 @@ public:
     [[nodiscard]] bool is_loopback() const;
     [[nodiscard]] bool is_unspecified() const; // All of 0.0.0.0/8: some systems take it for 127/8.
     [[nodiscard]] bool is_link_local() const;
+    [[nodiscard]] bool needs_zone() const; // Link-local IPv6: nowhere without its interface.
     [[nodiscard]] bool is_multicast() const;
 
     // Both begin with the same `bits`. False for two families, and for more bits than there are.

@@ -295,6 +295,11 @@ Multiaddr Multiaddr::without_peer() const {
     return address;
 }
 
+std::optional<Ip> ip_of(Multiaddr const& address) {
+    auto const target = address.tcp_target();
+    return target ? Ip::parse(target->host) : std::nullopt;
+}
+
 Result<Multiaddr> parse_address(std::string_view text) {
     if (text.starts_with('/')) {
         return Multiaddr::parse(text);

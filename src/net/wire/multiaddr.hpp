@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/bytes.hpp"
+#include "net/wire/ip.hpp"
 #include "net/wire/peer_id.hpp"
 
 #include <compare>
@@ -72,6 +73,9 @@ private:
 
     std::vector<Part> parts_;
 };
+
+// The IP address of its target; empty: a name, or no target.
+[[nodiscard]] std::optional<Ip> ip_of(Multiaddr const& address);
 
 // What people write: a multiaddr, "host:port", "[ip6]:port" or "[fe80::1%eth0]:port".
 // Error: invalid_argument with the accepted forms.

@@ -46,6 +46,12 @@ TEST(Ip, link_local_is_169_254_and_fe80_to_febf) {
     }
 }
 
+TEST(Ip, only_link_local_ip6_needs_a_zone) {
+    EXPECT_TRUE(ip("fe80::1").needs_zone());
+    EXPECT_FALSE(ip("169.254.1.1").needs_zone());
+    EXPECT_FALSE(ip("fd00::1").needs_zone());
+}
+
 TEST(Ip, prefixes_are_compared_bit_by_bit) {
     EXPECT_TRUE(ip("10.0.0.1").shares_prefix(ip("10.0.0.200"), 24));
     EXPECT_FALSE(ip("10.0.0.1").shares_prefix(ip("10.0.1.1"), 24));
