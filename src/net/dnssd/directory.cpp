@@ -8,15 +8,17 @@
 namespace exo::net::dnssd {
 namespace {
 
-// Without /p2p, and with the zone in which a link-local address was heard.
-Multiaddr address_to_dial(Multiaddr const& announced, std::string const& interface) {
+// Without /p2p, and with the zone in which a link-local address was heard. Empty for what only a
+// stranger would announce: loopback, which is this machine, and names.
+std::optional<Multiaddr> address_to_dial(Multiaddr const& announced, std::string const& interface) {
     auto const target = announced.tcp_target();
-    EXO_ASSERT(target.has_value()); // decode_txt() lets no other pass.
-    if (target->host_kind == AddrPart::ip6 && target->host.starts_with("fe80:")) {
-        auto const zoned = Multiaddr::tcp(target->host + "%" + interface, target->port);
-        return zoned ? *zoned : Multiaddr();
+    auto const ip = ip_of(announced);
+    if (!ip || !may_lead_elsewhere(*ip) || target->port == 0) {
+        return std::nullopt;
     }
-    return announced.without_peer();
+    auto const zone = ip->needs_zone() ? "%" + interface : "";
+    auto const address = Multiaddr::tcp(target->host + zone, target->port);
+    return address ? std::optional(*address) : std::nullopt;
 }
 
 } // namespace
@@ -168,8 +170,8 @@ Found Directory::found(Key const& key, Instance const& instance) const {
     EXO_ASSERT(instance.announcement.has_value());
     Found result{.peer = PeerId::parse(instance.announcement->device_id).value()};
     for (auto const& address : instance.announcement->addresses) {
-        if (auto to_dial = address_to_dial(address, key.interface); !to_dial.empty()) {
-            result.addresses.push_back(std::move(to_dial));
+        if (auto to_dial = address_to_dial(address, key.interface)) {
+            result.addresses.push_back(std::move(*to_dial));
         }
     }
     return result;

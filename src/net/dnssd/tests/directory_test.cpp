@@ -100,6 +100,24 @@ TEST_F(DirectoryTest, link_local_addresses_get_the_interface_where_they_were_hea
     EXPECT_EQ(events_of(directory), expected);
 }
 
+TEST_F(DirectoryTest, what_a_stranger_says_leads_neither_to_this_machine_nor_to_a_name_server) {
+    meet(
+        "two",
+        texts_of(
+            2,
+            {"/ip4/127.0.0.1/tcp/22",
+             "/ip6/::1/tcp/22",
+             "/ip6/::ffff:127.0.0.1/tcp/22",
+             "/ip4/0.0.0.0/tcp/22",
+             "/dns4/example.com/tcp/22",
+             "/ip4/10.0.0.2/tcp/0",
+             "/ip6zone/lo/ip6/fd00::2/tcp/4001"}
+        )
+    );
+    std::vector<Found> const expected = {{peer(2), {address("/ip6/fd00::2/tcp/4001")}}};
+    EXPECT_EQ(events_of(directory), expected);
+}
+
 TEST_F(DirectoryTest, a_node_of_another_network_is_a_fact_only) {
     meet("two", texts_of(2, {"/ip4/10.0.0.2/tcp/4001"}, "theirs"));
     EXPECT_TRUE(events_of(directory).empty());
