@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/host/isolation.hpp"
 
+#include "net/mdns/links.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,11 +16,11 @@ constexpr std::size_t bootstrap_peers_named_max = 4;
 
 std::string asked_by_multicast(std::span<Interface const> interfaces) {
     std::vector<std::string> names;
-    for (auto const& one : interfaces) {
-        bool const is_asked = one.is_running && one.has_multicast && !one.is_port &&
-                              !one.addresses.empty() && one.kind != InterfaceKind::loopback;
-        if (is_asked) {
-            names.push_back(one.name);
+    auto const links = mdns::choose_links({interfaces.begin(), interfaces.end()});
+    for (auto const& [id, link] : links.chosen) { // The families of an interface in a row.
+        bool const is_named = !names.empty() && names.back() == link.name;
+        if (link.kind != InterfaceKind::loopback && !is_named) {
+            names.push_back(link.name);
         }
     }
     if (names.empty()) {
@@ -63,9 +65,9 @@ std::string isolation_text(
 ) {
     return fmt::format(
         "this node has found no other one: {}{}. It keeps trying. If there are others: do they "
-        "have "
-        "the same --namespace, and does the network let multicast through? --bootstrap-peers "
-        "HOST:PORT of one of them does without multicast; `exo doctor` looks closer",
+        "have the same --namespace, and does the network let multicast through? "
+        "--bootstrap-peers HOST:PORT of one of them does without multicast; `exo doctor` looks "
+        "closer",
         uses_mdns ? asked_by_multicast(interfaces) : "multicast is switched off",
         asked_bootstrap_peers(dials)
     );

@@ -14,7 +14,7 @@ namespace exo::net {
 
 class Isolation {
 public:
-    // Who is there is found within this time (the issue: typically 5 s).
+    // Who is there is found within this time, typically within half of it.
     static constexpr Duration grace = 10s;
     // One node alone is a use like any other, so it is not told again and again.
     static constexpr Duration repeat = 30min;

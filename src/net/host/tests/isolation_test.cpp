@@ -36,12 +36,24 @@ TEST(Isolation, B073_the_text_says_where_was_asked_and_what_helps) {
     InterfaceAddress const address{.text = "10.0.0.1", .ip = Ip::parse("10.0.0.1").value()};
     std::vector<Interface> const interfaces{
         {.name = "lo",
+         .index = 1,
          .kind = InterfaceKind::loopback,
+         .is_up = true,
          .is_running = true,
          .has_multicast = true,
          .addresses = {address}},
-        {.name = "eth0", .is_running = true, .has_multicast = true, .addresses = {address}},
-        {.name = "docker0", .is_running = false, .has_multicast = true, .addresses = {address}},
+        {.name = "eth0",
+         .index = 2,
+         .is_up = true,
+         .is_running = true,
+         .has_multicast = true,
+         .addresses = {address}},
+        {.name = "docker0",
+         .index = 3,
+         .is_up = true,
+         .is_running = false,
+         .has_multicast = true,
+         .addresses = {address}},
     };
     std::vector<DialFacts> const dials{
         {.address = Multiaddr::parse("/ip4/10.0.0.9/tcp/4001").value(),
