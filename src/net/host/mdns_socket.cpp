@@ -4,15 +4,13 @@
 #include "base/entropy.hpp"
 #include "base/log.hpp"
 #include "net/diagnosis/link_log.hpp"
+#include "net/host/async.hpp"
 #include "net/interfaces/reach.hpp"
 #include "net/interfaces/scan.hpp"
 #include "net/mdns/links.hpp"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/udp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <array>
@@ -28,10 +26,7 @@
 namespace exo::net {
 namespace {
 
-namespace asio = boost::asio;
 using asio::ip::udp;
-
-constexpr auto as_value = asio::as_tuple(asio::use_awaitable);
 
 // A socket that failed is made anew within this time, and a change of which the Host was not told
 // is found.
@@ -152,9 +147,7 @@ public:
                 co_await self->timer_.async_wait(as_value);
             }
         }
-        for (auto const& [id, link] : self->links_) {
-            close(*link);
-        }
+        self->close_all();
         while (self->reader_count_ > 0) {
             self->timer_.expires_at(TimePoint::max());
             co_await self->timer_.async_wait(as_value);
@@ -196,14 +189,19 @@ public:
     void abandon() {
         on_discovered_ = nullptr;
         stop();
+        close_all(); // run() may have been cancelled.
     }
 
 private:
-    static TimePoint now() { return std::chrono::steady_clock::now(); }
-
     static void close(Link& link) {
         boost::system::error_code ignored;
         link.socket.close(ignored);
+    }
+
+    void close_all() {
+        for (auto const& [id, link] : links_) {
+            close(*link);
+        }
     }
 
     void scan(std::shared_ptr<Impl> const& self) {

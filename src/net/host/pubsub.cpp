@@ -146,6 +146,7 @@ asio::awaitable<void> PubSub::write_to(PeerId peer, WriterPtr writer) {
             co_await writer->wait_until(TimePoint::max());
             continue;
         }
+        std::erase_if(opened_on, [](auto const& entry) { return entry.first.expired(); });
         ++opened_on[connection];
         auto opened = co_await open_negotiated(connection, protocols());
         if (!opened) {
