@@ -70,8 +70,8 @@ constexpr std::array<Words, 6> words_of{{
      "--libp2p-port) and check the address"},
     {"nothing_listens",
      "the machine answers, but nothing listens at that port",
-     "start exo there, with --libp2p-port set to that port (without it the port is another one at "
-     "each start)"},
+     "start exo there, or correct the port: 'exo cluster status' there prints it (without "
+     "--libp2p-port it is chosen once and kept)"},
     {"other_peer",
      "another node answers there",
      "leave out /p2p/... where the node may have a new identity, or correct the address"},
