@@ -66,9 +66,8 @@ int create(Context const& context) {
         return fail(created.error());
     }
     say("This node is in the private cluster {} now, and nobody else yet. On each machine that is "
-        "to be in it:\n\n    exo cluster join TOKEN\n\nwith this token. It holds the secret: who "
-        "has "
-        "it can join.\n",
+        "to be in it:\n\n    exo cluster join TOKEN\n\nwith this token. It holds the secret: "
+        "who has it can join.\n",
         name_of(*created));
     return print_token(context, *created);
 }

@@ -2,14 +2,12 @@
 #include "main/doctor_look.hpp"
 
 #include "net/crypto/identity.hpp"
+#include "net/host/async.hpp"
 #include "net/host/mdns_socket.hpp"
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <fmt/format.h>
@@ -24,16 +22,13 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
+using net::as_value;
+using net::now;
 
-constexpr auto as_value = asio::as_tuple(asio::use_awaitable);
 // Of 64 interfaces with 64 machines heard on each, and 1000 addresses.
 constexpr std::size_t document_bytes_max = std::size_t{4} << 20;
 // The sockets are there at once; the second time is for a packet that was lost.
 constexpr std::array<Duration, 2> ask_at{50ms, 1000ms};
-
-TimePoint now() {
-    return std::chrono::steady_clock::now();
-}
 
 #ifdef __APPLE__
 constexpr bool is_macos = true;
@@ -91,15 +86,12 @@ asio::awaitable<Result<nlohmann::json>> ask(tcp::endpoint endpoint, std::string 
 }
 
 asio::awaitable<void> ask_and_listen(net::MdnsSocket& socket, net::NetworkFacts& facts) {
-    asio::steady_timer timer(co_await asio::this_coro::executor);
     auto const begin = now();
     for (auto const& time : ask_at) {
-        timer.expires_at(begin + time);
-        co_await timer.async_wait(as_value);
+        co_await net::pause_until(begin + time);
         socket.ask_everybody();
     }
-    timer.expires_at(begin + listen_time);
-    co_await timer.async_wait(as_value);
+    co_await net::pause_until(begin + listen_time);
     socket.tell(facts);
     socket.stop();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `exo doctor` says, as text for people and as JSON for programs. Pure.
+// What `exo doctor` says to people, of what it saw itself and what the node has answered. Pure.
 #pragma once
 
 #include "base/result.hpp"

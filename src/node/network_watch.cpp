@@ -2,15 +2,14 @@
 #include "node/network_watch.hpp"
 
 #include "net/diagnosis/document.hpp"
+#include "net/host/async.hpp"
 
 #include <nlohmann/json.hpp>
 
 namespace exo::node {
 namespace {
 
-TimePoint now() {
-    return std::chrono::steady_clock::now();
-}
+using net::now;
 
 #ifdef __APPLE__
 constexpr bool is_macos = true;

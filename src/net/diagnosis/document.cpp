@@ -3,11 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
-#include <optional>
 
 namespace exo::net {
 namespace {
