@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/bytes.hpp"
 #include "base/entropy.hpp"
+#include "base/log.hpp"
 #include "base/random.hpp"
 #include "base/text.hpp"
 
 #include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 
 namespace exo {
 namespace {
@@ -63,6 +68,16 @@ TEST(Entropy, uuids_have_their_form_and_differ) {
 TEST(Text, a_split_keeps_empty_parts) {
     EXPECT_EQ(split("a,,b", ','), (std::vector<std::string>{"a", "", "b"}));
     EXPECT_EQ(split("", ','), (std::vector<std::string>{""}));
+}
+
+TEST(Log, what_a_stranger_says_stays_in_its_line_and_steers_no_terminal) {
+    auto const file = std::filesystem::temp_directory_path() / ("exo-log-" + random_uuid());
+    log::start(log::Level::info, file.string());
+    log::info("net", "it is {}", "rust\n2026-01-01 ERROR net: lost\x1b[2J\x7f!");
+    std::ifstream stream(file);
+    std::string const text{std::istreambuf_iterator<char>(stream), {}};
+    EXPECT_TRUE(text.ends_with("net: it is rust 2026-01-01 ERROR net: lost [2J !\n")) << text;
+    std::filesystem::remove(file);
 }
 
 } // namespace
