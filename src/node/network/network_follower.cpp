@@ -4,15 +4,46 @@
 #include "base/log.hpp"
 #include "node/scope.hpp"
 
+#include <fmt/format.h>
+
+#include <string_view>
+
 namespace exo::node {
 namespace {
 
+std::string_view without_blanks(std::string_view text) {
+    constexpr auto blanks = " \t\r\n";
+    auto const first = text.find_first_not_of(blanks);
+    return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+// Whether it says all that a dial needs: an IP address or name, and a port.
+bool can_be_dialled(net::Multiaddr const& address) {
+    auto const target = address.tcp_target();
+    return target && target->port != 0;
+}
+
+// As people write a list: with blanks after its commas, perhaps with a comma at its end.
 Result<std::vector<net::Multiaddr>> parse_all(std::vector<std::string> const& texts) {
     std::vector<net::Multiaddr> addresses;
     for (auto const& text : texts) {
-        auto const address = net::parse_address(text);
+        auto const word = without_blanks(text);
+        if (word.empty()) {
+            continue;
+        }
+        auto const address = net::parse_address(word);
         if (!address) {
             return Error(Errc::invalid_argument, "--bootstrap-peers: " + address.error().text());
+        }
+        if (!can_be_dialled(*address)) {
+            return Error(
+                Errc::invalid_argument,
+                fmt::format(
+                    "--bootstrap-peers: '{}' names no TCP port that can be dialled; write "
+                    "host:port, or a multiaddr such as /ip4/10.0.0.1/tcp/4001",
+                    word
+                )
+            );
         }
         addresses.push_back(*address);
     }

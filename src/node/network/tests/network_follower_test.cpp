@@ -40,6 +40,17 @@ protected:
     asio::io_context context_{1};
 };
 
+TEST_F(NetworkFollowerTest, B089_bootstrap_peers_are_a_list_as_people_write_it) {
+    options_.bootstrap_peers = {"10.0.0.9:4001", " [fe80::1%eth0]:4001 ", " "};
+    EXPECT_EQ(NetworkFollower::create(options_).value().bootstrap().size(), 2u);
+    for (auto const* text : {"nonsense", "10.0.0.9:0", "/ip4/10.0.0.9", "/ip4/10.0.0.9/tcp/0"}) {
+        options_.bootstrap_peers = {text};
+        auto const follower = NetworkFollower::create(options_);
+        ASSERT_FALSE(follower) << text;
+        EXPECT_NE(follower.error().text().find(text), std::string::npos) << follower.error().text();
+    }
+}
+
 TEST_F(NetworkFollowerTest, joins_and_leaves_are_followed_and_the_options_peers_stay) {
     options_.bootstrap_peers = {"10.0.0.9:4001"};
     auto follower = NetworkFollower::create(options_).value();
