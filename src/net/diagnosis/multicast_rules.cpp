@@ -252,6 +252,9 @@ void heard(Situation const& situation, Findings& to) {
         std::vector<std::string> ips;
         TimePoint latest{};
         for (auto const* link : links) {
+            if (link->kind == InterfaceKind::loopback) {
+                continue; // Another program of this machine.
+            }
             for (auto const& [ip, last] : link->heard) {
                 ips.push_back(ip);
                 latest = std::max(latest, last);

@@ -271,6 +271,9 @@ TEST(Diagnosis, a_machine_without_a_network_is_told_so) {
     auto situation = alone();
     situation.network.links = {only_loopback_link()};
     EXPECT_EQ(finding(situation, "no_interface").severity, Severity::error);
+    situation.network.links[0].heard["10.77.0.1"] = start + 50s; // Of the cable that is out.
+    EXPECT_EQ(find(judge(situation), "multicast_heard"), nullptr);
+    situation.network.links[0].heard.clear();
     EXPECT_EQ(find(judge(situation), "multicast_silent"), nullptr);
     situation.network.links.clear();
     EXPECT_EQ(finding(situation, "no_interface").severity, Severity::error);
