@@ -3,6 +3,8 @@
 // Real multicast on this machine: over its networks, or over loopback where there is none.
 #include "net/host/mdns_socket.hpp"
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
@@ -147,6 +149,20 @@ TEST(MdnsSocket, may_go_while_it_runs) {
         context.run_one_for(std::chrono::seconds(1));
     }
     run_until(context, [&] { return has_ended; });
+}
+
+TEST(MdnsSocket, leaves_nothing_behind_when_it_is_cancelled_and_goes) {
+    asio::io_context context;
+    asio::cancellation_signal cancel;
+    {
+        MdnsSocket socket(context.get_executor(), first, {}, [](auto const&) {});
+        auto const on_end = [](std::exception_ptr) {};
+        asio::co_spawn(context, socket.run(), asio::bind_cancellation_slot(cancel.slot(), on_end));
+        context.run_for(std::chrono::milliseconds(200));
+        cancel.emit(asio::cancellation_type::terminal);
+        context.run_for(std::chrono::milliseconds(200)); // run() unwinds, its readers do not.
+    }
+    run_until(context, [&] { return context.stopped(); });
 }
 
 } // namespace
