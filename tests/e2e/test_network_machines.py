@@ -1,5 +1,6 @@
 """What machines have besides a network card, and what their network lacks: containers, VPNs, IPv6
 alone, firewalls, interfaces that come later, more than one network. They join all the same."""
+import shutil
 import time
 
 import lab as laboratories
@@ -267,3 +268,21 @@ def test_a_model_on_two_machines_with_containers_answers(laboratory, nodes):
     pair[0].wait_ready(placed)
     assert support.nodes_of(pair[0].state(), placed) == {node.id for node in pair}
     assert "Paris" in pair[1].ask()
+
+
+def test_B078_a_copied_key_does_not_keep_its_network_busy(laboratory, start, tmp_path):
+    """A third machine keeps one of the two; the other is heard by nobody, and comes back seldom."""
+    lan = laboratory.network()
+    third, first = start(laboratory.host(lan)), start(laboratory.host(lan))
+    assert third.id
+    wait_together([third, first])
+    copy = tmp_path / "copied"
+    shutil.copytree(first.home, copy)
+    second = start(laboratory.host(lan), home=copy)
+    assert second.id == first.id
+    wait_for(
+        "both know", lambda: all("has this node's key" in n.log() for n in (first, second)), SOON_S
+    )
+    time.sleep(20)
+    lost = [line for n in (first, second) for line in n.log().splitlines() if "is gone" in line]
+    assert len(lost) <= 2, lost

@@ -9,12 +9,17 @@
 #include <boost/asio/ip/network_v6.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace exo::net {
 namespace {
 
 // After an accept that failed: out of descriptors, usually, which others must give back first.
 constexpr Duration accept_pause = 100ms;
 constexpr Duration surplus_look = 1s;
+// Of a node with a copy of our key, after we have given up a peer.
+constexpr Duration twin_pause = 60s;
+constexpr Duration twin_remembered = 10min;
 
 // Calls a function at the end of a scope, also of a cancelled coroutine.
 class AtExit {
@@ -30,6 +35,15 @@ public:
 private:
     std::function<void()> action_;
 };
+
+// Whether another node has announced itself under our key of late.
+bool hears_twin(NetworkFacts const& facts) {
+    return std::ranges::any_of(facts.links, [](LinkFacts const& link) {
+        return std::ranges::any_of(link.twins, [](auto const& twin) {
+            return now() - twin.second < twin_remembered;
+        });
+    });
+}
 
 // What counts as one stranger: who has an IPv6 address has 2^64 of them.
 std::string source_of(asio::ip::address const& ip) {
@@ -172,8 +186,14 @@ void Host::Impl::on_connection_down(ConnectionPtr const& connection) {
     }
     log::info("net", "peer {} is gone", peer.text());
     pubsub_.peer_disconnected(peer);
-    // At once: a peer that restarts is back soon. One that we gave up gets a pause to recover.
-    book_.lost(peer, now(), connection->was_given_up() ? options_.redial_interval : Duration(0));
+    // At once: a peer that restarts is back soon. One that we gave up gets a pause to recover. With
+    // a copy of our key about, the peer may talk to that one alone: no use in coming back soon.
+    auto pause = Duration(0);
+    if (connection->was_given_up()) {
+        bool const has_twin = !twins_told_.empty() || hears_twin(this->facts());
+        pause = has_twin ? twin_pause : options_.redial_interval;
+    }
+    book_.lost(peer, now(), pause);
     book_changed_.notify();
     exchange_.remove(peer);
     peers_changed_.notify();
