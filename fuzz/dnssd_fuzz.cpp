@@ -62,7 +62,9 @@ void run(BytesView input) {
     while (auto const found = directory.next_event()) {
         EXO_ASSERT(found->peer != self);
         for (auto const& address : found->addresses) {
-            EXO_ASSERT(address.tcp_target().has_value());
+            auto const ip = ip_of(address);
+            EXO_ASSERT(ip.has_value());
+            EXO_ASSERT(may_lead_elsewhere(*ip));
         }
     }
     EXO_ASSERT(directory.facts(now).size() <= 2);
