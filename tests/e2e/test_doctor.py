@@ -220,9 +220,19 @@ def test_a_node_of_another_namespace_is_named_on_both_sides(two_hosts, nodes):
         )
         assert "namespace" in found["message"] and "--namespace" in found["remedy"]
     # Who dials is refused at the door; one of the two at least has seen that.
-    refused = [entry for node in (first, second) for entry in diagnosis(node)["refused"]]
-    assert {entry["ip"] for entry in refused} & {host.address for host in two_hosts.hosts}
-    assert any(said(node, "stranger_refused") for node in (first, second))
+    # An announcement is heard before a handshake has failed.
+    wait_for(
+        "one says whom it refused",
+        lambda: any(said(node, "stranger_refused") for node in (first, second)), SAID_S, every=0.5,
+    )
+    addresses = {host.address for host in two_hosts.hosts}
+    wait_for(
+        "it was the other",
+        lambda: addresses & {
+            entry["ip"] for node in (first, second) for entry in diagnosis(node)["refused"]
+        },
+        SAID_S, every=0.5,
+    )
 
 
 def test_dropped_multicast_is_named_as_the_cause_and_bootstrap_peers_join(deaf_hosts, nodes):
