@@ -71,6 +71,10 @@ struct Limits {
     // Of one peer. exo has 6 topics; other programs on the same network may have more.
     std::size_t topics_max = 512;
     std::size_t topic_bytes_max = 1024;
+    // Peers that have left, whose topics we remember in case they return, and topics of one: a
+    // cluster at most, each with a few times exo's topics.
+    std::size_t departed_max = 64;
+    std::size_t departed_topics_max = 32;
     OutboxLimits outbox;
     // Of one peer and heartbeat.
     std::size_t ihave_max = 10;

@@ -5,6 +5,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace exo::net::gossipsub {
 
 std::optional<Version> version_of(std::string_view protocol) {
@@ -70,13 +73,24 @@ void Router::unsubscribe(std::string const& topic, TimePoint now) {
 }
 
 void Router::peer_connected(PeerId const& peer) {
-    if (peers_.try_emplace(peer, limits_.outbox).second) {
-        announce_again(peer);
+    auto const [found, is_new] = peers_.try_emplace(peer, limits_.outbox);
+    if (!is_new) {
+        return;
+    }
+    announce_again(peer);
+    auto const before = std::ranges::find(departed_, peer, &Departed::peer);
+    if (before != departed_.end()) {
+        found->second.topics = std::move(before->topics);
+        found->second.topics_are_assumed = true;
+        departed_.erase(before);
     }
 }
 
 void Router::peer_disconnected(PeerId const& peer) {
-    peers_.erase(peer);
+    if (auto const found = peers_.find(peer); found != peers_.end()) {
+        remember(peer, std::move(found->second.topics));
+        peers_.erase(found);
+    }
     for (auto& [topic, mesh] : meshes_) {
         mesh.erase(peer);
     }
@@ -84,7 +98,26 @@ void Router::peer_disconnected(PeerId const& peer) {
     std::erase_if(asked_, [&](auto const& entry) { return entry.second.peer == peer; });
 }
 
+void Router::remember(PeerId const& peer, std::set<std::string, std::less<>> topics) {
+    if (topics.empty() || topics.size() > limits_.departed_topics_max) {
+        return;
+    }
+    if (departed_.size() >= limits_.departed_max) {
+        departed_.pop_front();
+    }
+    departed_.push_back({peer, std::move(topics)});
+}
+
+void Router::believe_no_more(PeerId const& from, Peer& peer) {
+    for (auto const& topic : std::exchange(peer.topics, {})) {
+        if (auto const mesh = meshes_.find(topic); mesh != meshes_.end()) {
+            mesh->second.erase(from);
+        }
+    }
+}
+
 void Router::forget_messages() {
+    departed_.clear();
     history_ = MessageCache(limits_.history_heartbeats, limits_.history_bytes_max);
 }
 
@@ -128,6 +161,10 @@ Result<void> Router::receive(PeerId const& from, BytesView bytes, TimePoint now)
     }
     counters_.over_limit += rpc->is_cut ? 1 : 0;
     auto& peer = found->second;
+    // Whoever announces its topics does so first of all.
+    if (std::exchange(peer.topics_are_assumed, false) && !rpc->subscriptions.empty()) {
+        believe_no_more(from, peer);
+    }
     for (auto const& entry : rpc->subscriptions) {
         if (entry.subscribe) {
             on_subscribed(from, peer, entry.topic, now);

@@ -139,6 +139,7 @@ private:
 
         Version version = Version::v1_1;
         std::set<std::string, std::less<>> topics;
+        bool topics_are_assumed = false; // Those it had when it left; it has said nothing yet.
         Outbox outbox;
         TimePoint last_rpc = TimePoint::min();
         TimePoint told_due = TimePoint::max(); // By peers_to_wake().
@@ -151,6 +152,14 @@ private:
         std::size_t ids_unwanted = 0;
         std::size_t grafts = 0;
         std::size_t rejected = 0;
+    };
+
+    // rust announces its topics on the first connection only. After a break that only we have
+    // noticed (it was frozen, its cable was out) our next connection is no first one to it, and it
+    // would stay without topics for ever.
+    struct Departed {
+        PeerId peer;
+        std::set<std::string, std::less<>> topics;
     };
 
     struct Asked {
@@ -171,6 +180,8 @@ private:
     void unwant(Peer& peer, std::string_view id, TimePoint now);
 
     // router_mesh.cpp
+    void remember(PeerId const& peer, std::set<std::string, std::less<>> topics);
+    void believe_no_more(PeerId const& from, Peer& peer);
     void on_subscribed(PeerId const& from, Peer& peer, Topic topic, TimePoint now);
     void on_unsubscribed(PeerId const& from, Peer& peer, Topic topic);
     void on_control(PeerId const& from, Peer& peer, ReceivedRpc const& rpc, TimePoint now);
@@ -198,6 +209,7 @@ private:
     std::uint64_t next_sequence_number_;
     Limits limits_;
     Peers peers_;
+    std::deque<Departed> departed_;                   // Who left last is last.
     std::map<std::string, Mesh, std::less<>> meshes_; // The keys: all topics that we subscribe to.
     std::map<std::pair<std::string, PeerId>, TimePoint> backoffs_; // No GRAFT until then.
     std::map<MessageId, Asked, std::less<>> asked_;                // By IWANT.

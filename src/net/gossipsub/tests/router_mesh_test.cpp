@@ -186,6 +186,46 @@ TEST(RouterMesh, who_pruned_grafts_again_and_is_not_refused_though_the_graft_cam
     EXPECT_TRUE(other.mesh("a").contains(peer(1)));
 }
 
+TEST(RouterMesh, a_peer_that_returns_without_a_word_has_the_topics_it_had) {
+    Node node({"a"});
+    node.meet(2, "a");
+    node.router.peer_disconnected(peer(2));
+    node.router.peer_connected(peer(2)); // rust, when it has not noticed that it was away.
+    EXPECT_TRUE(node.router.subscribers("a").contains(peer(2)));
+    node.heartbeat_after(1s);
+    EXPECT_TRUE(node.router.mesh("a").contains(peer(2)));
+    node.hear(2, subscription("b"));
+    EXPECT_FALSE(node.router.subscribers("a").contains(peer(2))); // It has said what it has.
+    EXPECT_FALSE(node.router.mesh("a").contains(peer(2)));
+    EXPECT_TRUE(node.router.subscribers("b").contains(peer(2)));
+}
+
+TEST(RouterMesh, a_peer_that_returns_and_does_not_begin_with_its_topics_keeps_them) {
+    Node node({"a"});
+    node.meet(2, "a");
+    node.router.peer_disconnected(peer(2));
+    node.router.peer_connected(peer(2));
+    node.hear(2, publication(*said_by(3, "hello").encoded));
+    node.hear(2, subscription("b"));
+    EXPECT_TRUE(node.router.subscribers("a").contains(peer(2)));
+    EXPECT_TRUE(node.router.subscribers("b").contains(peer(2)));
+}
+
+TEST(RouterLimits, of_those_who_left_and_their_topics_are_kept) {
+    Node node({"a"}, {.departed_max = 1, .departed_topics_max = 1});
+    node.meet(2, "a");
+    node.meet(3, "a");
+    node.meet(4, "a");
+    node.hear(4, subscription("b"));
+    for (std::uint8_t number = 2; number <= 4; ++number) {
+        node.router.peer_disconnected(peer(number));
+    }
+    for (std::uint8_t number = 2; number <= 4; ++number) {
+        node.router.peer_connected(peer(number));
+    }
+    EXPECT_EQ(node.router.subscribers("a"), std::set{peer(3)});
+}
+
 TEST(RouterMesh, a_backoff_outlives_the_connection) {
     Node node({"a"});
     node.meet(2, "a");
