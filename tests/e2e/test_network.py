@@ -140,6 +140,7 @@ def test_a_node_that_is_killed_is_gone_and_comes_back_as_itself(machines, record
 def test_a_node_that_restarts_at_once_leaves_no_ghost(machines, record_property):
     """B102, B103: back before anybody has noticed, with the same identity."""
     machines.nodes[2].process.send_signal(signal.SIGKILL)
+    machines.nodes[2].process.wait()  # Else its ports are taken.
     begun = time.monotonic()
     machines.nodes[2] = machines.start(2)
     record_property("joined_seconds", round(wait_together(machines.nodes, since=begun), 2))
