@@ -2,6 +2,7 @@
 #include "net/dnssd/directory.hpp"
 
 #include "base/assert.hpp"
+#include "base/queue.hpp"
 
 #include <algorithm>
 
@@ -114,12 +115,7 @@ void Directory::set_network(std::string network, TimePoint now) {
 }
 
 std::optional<Found> Directory::next_event() {
-    if (events_.empty()) {
-        return std::nullopt;
-    }
-    auto event = std::move(events_.front());
-    events_.pop_front();
-    return event;
+    return take_front(events_);
 }
 
 std::vector<Found> Directory::of_our_network() const {

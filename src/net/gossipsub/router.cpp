@@ -2,6 +2,7 @@
 #include "net/gossipsub/router.hpp"
 
 #include "base/assert.hpp"
+#include "base/queue.hpp"
 
 #include <fmt/core.h>
 
@@ -264,12 +265,7 @@ std::vector<PeerId> Router::ready_peers() const {
 }
 
 std::optional<Message> Router::next_event() {
-    if (events_.empty()) {
-        return std::nullopt;
-    }
-    auto event = std::move(events_.front());
-    events_.pop_front();
-    return event;
+    return take_front(events_);
 }
 
 std::set<PeerId> Router::mesh(std::string const& topic) const {

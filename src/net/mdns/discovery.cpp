@@ -2,6 +2,7 @@
 #include "net/mdns/discovery.hpp"
 
 #include "base/assert.hpp"
+#include "base/queue.hpp"
 #include "net/wire/ip.hpp"
 
 #include <algorithm>
@@ -279,30 +280,15 @@ void Discovery::learn(Discovered const& found, std::uint32_t ttl_s, TimePoint no
 }
 
 std::optional<OutgoingPacket> Discovery::take_packet() {
-    if (packets_.empty()) {
-        return std::nullopt;
-    }
-    auto packet = std::move(packets_.front());
-    packets_.pop_front();
-    return packet;
+    return take_front(packets_);
 }
 
 std::optional<Discovered> Discovery::next_event() {
-    if (events_.empty()) {
-        return std::nullopt;
-    }
-    auto event = std::move(events_.front());
-    events_.pop_front();
-    return event;
+    return take_front(events_);
 }
 
 std::optional<Twin> Discovery::next_twin() {
-    if (twins_.empty()) {
-        return std::nullopt;
-    }
-    auto twin = std::move(twins_.front());
-    twins_.pop_front();
-    return twin;
+    return take_front(twins_);
 }
 
 TimePoint Discovery::deadline() const {

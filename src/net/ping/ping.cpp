@@ -2,6 +2,7 @@
 #include "net/ping/ping.hpp"
 
 #include "base/assert.hpp"
+#include "base/queue.hpp"
 
 #include <fmt/core.h>
 
@@ -124,12 +125,7 @@ void Initiator::miss(TimePoint now, std::string reason) {
 }
 
 std::optional<Action> Initiator::next_action() {
-    if (actions_.empty()) {
-        return std::nullopt;
-    }
-    auto action = std::move(actions_.front());
-    actions_.pop_front();
-    return action;
+    return take_front(actions_);
 }
 
 TimePoint Initiator::deadline() const {

@@ -2,6 +2,7 @@
 #include "net/yamux/session.hpp"
 
 #include "base/assert.hpp"
+#include "base/queue.hpp"
 
 #include <fmt/core.h>
 
@@ -264,12 +265,7 @@ void Session::on_fin(StreamId id) {
 }
 
 std::optional<Event> Session::next_event() {
-    if (events_.empty()) {
-        return std::nullopt;
-    }
-    auto event = std::move(events_.front());
-    events_.pop_front();
-    return event;
+    return take_front(events_);
 }
 
 Result<StreamId> Session::open_stream() {
