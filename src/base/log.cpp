@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.hpp"
 
-#include <algorithm>
+#include "base/text.hpp"
+
 #include <memory>
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -49,14 +50,6 @@ std::shared_ptr<spdlog::logger>& logger() {
     return the_logger;
 }
 
-// An event may quote a stranger: nothing of it may steer a terminal or look like another event.
-std::string in_one_line(std::string_view text) {
-    std::string line(text);
-    auto const is_control = [](unsigned char letter) { return letter < 0x20 || letter == 0x7f; };
-    std::ranges::replace_if(line, is_control, ' ');
-    return line;
-}
-
 } // namespace
 
 void start(Level level, std::string const& file) {
@@ -68,7 +61,7 @@ bool enabled(Level level) {
 }
 
 void write(Level level, std::string_view area, std::string_view text) {
-    logger()->log(spdlog_level(level), "{}: {}", area, in_one_line(text));
+    logger()->log(spdlog_level(level), "{}: {}", area, in_one_line(std::string(text)));
 }
 
 } // namespace exo::log

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -53,6 +54,16 @@ std::vector<std::string> split(std::string_view text, char separator) {
         }
         text.remove_prefix(end + 1);
     }
+}
+
+bool is_control(char letter) {
+    auto const byte = static_cast<unsigned char>(letter);
+    return byte < 0x20 || byte == 0x7f;
+}
+
+std::string in_one_line(std::string text) {
+    std::ranges::replace_if(text, is_control, ' ');
+    return text;
 }
 
 std::string to_lower(std::string_view text) {

@@ -17,6 +17,12 @@ namespace exo {
 
 [[nodiscard]] std::string to_lower(std::string_view text);
 
+// A byte that steers a terminal or ends a line.
+[[nodiscard]] bool is_control(char letter);
+
+// Blanks instead of them: what quotes a stranger must not steer a terminal or forge a line.
+[[nodiscard]] std::string in_one_line(std::string text);
+
 // "512MiB", "2GiB", "1.5 GB", "1000" (bytes). Error: invalid_argument with the accepted forms.
 [[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "main/doctor_report.hpp"
 
+#include "base/text.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -21,14 +23,6 @@ Severity severity_of(std::string const& name) {
         return name == net::to_string(severity);
     });
     return found == severities.end() ? Severity::note : *found;
-}
-
-// A message may quote a stranger: nothing of it may steer the terminal.
-std::string printable(std::string text) {
-    std::ranges::replace_if(
-        text, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' '
-    );
-    return text;
 }
 
 char const* colour_of(Severity severity) {
@@ -156,16 +150,16 @@ void add_peers(net::Situation& look, nlohmann::json const& document) {
 }
 
 std::string text_of(Report const& report) {
-    auto text = fmt::format("exo doctor {}\n{}\n\n", report.version, printable(report.node));
+    auto text = fmt::format("exo doctor {}\n{}\n\n", report.version, in_one_line(report.node));
     if (!report.links.empty()) {
         text += aligned(table_of(report.links)) + "\n";
     }
     for (auto const& finding : report.findings) {
         text += fmt::format(
-            "{}  {}\n", label_of(finding.severity, report.with_colour), printable(finding.message)
+            "{}  {}\n", label_of(finding.severity, report.with_colour), in_one_line(finding.message)
         );
         if (!finding.remedy.empty()) {
-            text += fmt::format("{:<8}  -> {}\n", "", printable(finding.remedy));
+            text += fmt::format("{:<8}  -> {}\n", "", in_one_line(finding.remedy));
         }
     }
     return text;

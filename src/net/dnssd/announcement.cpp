@@ -25,11 +25,6 @@ constexpr std::size_t host_letters = 12;
 // Of a value that people are shown: a peer id has 52 letters.
 constexpr std::size_t value_bytes_max = 128;
 
-bool is_control(char letter) {
-    auto const byte = static_cast<unsigned char>(letter);
-    return byte < 0x20 || byte == 0x7f;
-}
-
 bool is_plain(std::string_view text) {
     return text.size() <= value_bytes_max && is_utf8(text) &&
            std::ranges::none_of(text, is_control);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/runner/output_lines.hpp"
 
+#include "base/text.hpp"
+
 namespace exo::node {
 
 std::vector<std::string> OutputLines::feed(BytesView bytes) {
@@ -8,7 +10,8 @@ std::vector<std::string> OutputLines::feed(BytesView bytes) {
     for (auto const byte : bytes) {
         if (byte != '\n') {
             if (line_.size() < output_line_bytes_max && byte != '\r') {
-                line_ += byte < ' ' || byte == 0x7f ? ' ' : static_cast<char>(byte);
+                auto const letter = static_cast<char>(byte);
+                line_ += is_control(letter) ? ' ' : letter;
             }
             continue;
         }
