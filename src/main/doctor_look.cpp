@@ -30,12 +30,6 @@ constexpr std::size_t document_bytes_max = std::size_t{4} << 20;
 // The sockets are there at once; the second time is for a packet that was lost.
 constexpr std::array<Duration, 2> ask_at{50ms, 1000ms};
 
-#ifdef __APPLE__
-constexpr bool is_macos = true;
-#else
-constexpr bool is_macos = false;
-#endif
-
 Error failure(std::string const& place, beast::error_code error) {
     if (error == beast::error::timeout) {
         return {
@@ -127,7 +121,7 @@ net::Situation look_at_network() {
     net::Situation situation;
     situation.started = now();
     situation.patience = listen_time - 100ms; // Its sockets come a moment later.
-    situation.is_macos = is_macos;
+    situation.is_macos = net::this_is_macos;
     net::MdnsSocket socket(
         context.get_executor(), net::Identity::generate().peer_id(), {}, [](auto const&...) {}
     );

@@ -11,12 +11,6 @@ namespace {
 
 using net::now;
 
-#ifdef __APPLE__
-constexpr bool is_macos = true;
-#else
-constexpr bool is_macos = false;
-#endif
-
 // Empty for a node that is none of libp2p: ids of others are their own business.
 std::optional<net::Neighbour> neighbour_of(model::NodeInfo const& info) {
     auto const peer = net::PeerId::parse(info.node_id.value());
@@ -86,7 +80,7 @@ net::Situation NetworkWatch::situation() const {
     situation.with_discovery = options_.discovery;
     situation.started = started_;
     situation.now = now();
-    situation.is_macos = is_macos;
+    situation.is_macos = net::this_is_macos;
     return situation;
 }
 

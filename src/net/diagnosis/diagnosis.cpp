@@ -3,49 +3,43 @@
 
 #include "net/diagnosis/rules.hpp"
 
-#include <span>
 #include <utility>
 
 namespace exo::net {
 namespace {
 
-using Rule = void (*)(Situation const&, std::vector<Finding>&);
-
-constexpr Rule link_rules[] = {
-    rules::no_interface,
-    rules::cannot_send,
-    rules::not_returned,
-    rules::blocked,
-    rules::silent,
-    rules::left_out,
-    rules::heard,
+struct Rule {
+    void (*find)(Situation const&, std::vector<Finding>&);
+    bool is_of_links = false; // Of the interfaces alone: it needs no node that runs.
 };
 
 // The likeliest cause first.
 constexpr Rule all_rules[] = {
-    rules::company,
-    rules::same_key,
-    rules::only_loopback,
-    rules::discovery_off,
-    rules::no_interface,
-    rules::cannot_send,
-    rules::not_returned,
-    rules::blocked,
-    rules::silent,
-    rules::left_out,
-    rules::unreachable,
-    rules::other_network,
-    rules::other_version,
-    rules::refused,
-    rules::missing_links,
-    rules::behind_nat,
-    rules::heard,
+    {rules::company},
+    {rules::same_key},
+    {rules::only_loopback},
+    {rules::discovery_off},
+    {rules::no_interface, true},
+    {rules::cannot_send, true},
+    {rules::not_returned, true},
+    {rules::blocked, true},
+    {rules::silent, true},
+    {rules::left_out, true},
+    {rules::unreachable},
+    {rules::other_network},
+    {rules::other_version},
+    {rules::refused},
+    {rules::missing_links},
+    {rules::behind_nat},
+    {rules::heard, true},
 };
 
-std::vector<Finding> found_by(std::span<Rule const> rules, Situation const& situation) {
+std::vector<Finding> found(Situation const& situation, bool of_links_only) {
     std::vector<Finding> findings;
-    for (auto const rule : rules) {
-        rule(situation, findings);
+    for (auto const& rule : all_rules) {
+        if (rule.is_of_links || !of_links_only) {
+            rule.find(situation, findings);
+        }
     }
     return worst_first(std::move(findings));
 }
@@ -80,11 +74,11 @@ std::vector<Finding> worst_first(std::vector<Finding> findings) {
 }
 
 std::vector<Finding> judge(Situation const& situation) {
-    return found_by(all_rules, situation);
+    return found(situation, false);
 }
 
 std::vector<Finding> judge_links(Situation const& situation) {
-    return found_by(link_rules, situation);
+    return found(situation, true);
 }
 
 } // namespace exo::net

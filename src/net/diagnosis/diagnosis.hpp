@@ -55,6 +55,12 @@ struct MissingLink {
     TimePoint since;
 };
 
+#ifdef __APPLE__
+constexpr bool this_is_macos = true;
+#else
+constexpr bool this_is_macos = false;
+#endif
+
 struct Situation {
     NetworkFacts network;
     std::vector<Neighbour> neighbours; // With this node.
@@ -67,7 +73,7 @@ struct Situation {
     TimePoint started;
     TimePoint now;
     Duration patience = settle;
-    bool is_macos = false;
+    bool is_macos = false; // this_is_macos, but for tests.
 };
 
 // Among equals in the order they had.

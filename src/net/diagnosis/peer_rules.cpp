@@ -17,12 +17,14 @@ bool is_recent(Situation const& situation, TimePoint time) {
     return situation.now - time < recent;
 }
 
-bool is_here(AnnouncedFacts const& announced) {
-    return !announced.gone;
-}
-
-bool is_own(Situation const& situation, AnnouncedFacts const& announced) {
-    return announced.peer == situation.network.self.text();
+// Other nodes that announce themselves now, in our network or in others.
+std::vector<AnnouncedFacts> others_here(Situation const& situation, bool same_network) {
+    auto others = situation.network.announced;
+    std::erase_if(others, [&](AnnouncedFacts const& one) {
+        bool const is_own = one.peer == situation.network.self.text();
+        return is_own || one.gone || one.same_network != same_network;
+    });
+    return others;
 }
 
 // An address may be written with its zone.
@@ -146,29 +148,26 @@ void only_loopback(Situation const& situation, Findings& to) {
 
 void other_network(Situation const& situation, Findings& to) {
     Findings found;
-    for (auto const& one : situation.network.announced) {
-        if (is_here(one) && !one.same_network && !is_own(situation, one)) {
-            found.push_back({
-                .severity = if_isolated(situation, Severity::warning, Severity::note),
-                .code = "other_network",
-                .message = fmt::format(
-                    "{} on {} (exo {}) is there, but in another namespace or private cluster",
-                    one.name,
-                    one.interface,
-                    one.version
-                ),
-                .remedy = joined_remedy(situation),
-            });
-        }
+    for (auto const& one : others_here(situation, false)) {
+        found.push_back({
+            .severity = if_isolated(situation, Severity::warning, Severity::note),
+            .code = "other_network",
+            .message = fmt::format(
+                "{} on {} (exo {}) is there, but in another namespace or private cluster",
+                one.name,
+                one.interface,
+                one.version
+            ),
+            .remedy = joined_remedy(situation),
+        });
     }
     append_some(to, std::move(found));
 }
 
 void other_version(Situation const& situation, Findings& to) {
     Findings found;
-    for (auto const& one : situation.network.announced) {
-        if (is_here(one) && one.same_network && one.version != situation.version &&
-            !is_own(situation, one)) {
+    for (auto const& one : others_here(situation, true)) {
+        if (one.version != situation.version) {
             found.push_back({
                 .severity = if_isolated(situation, Severity::warning, Severity::note),
                 .code = "other_version",
