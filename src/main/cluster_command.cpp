@@ -120,9 +120,7 @@ int leave(Context const& context) {
 
 void warn_if_open(Context const& context, node::MembershipFile::Look const& look) {
     if (look.was_open) {
-        say("exo cluster: {} could be read by others of this machine. It is closed to them now; if "
-            "someone may have read it, 'exo cluster rotate' makes a new secret.",
-            context.file.path().string());
+        say("exo cluster: {}.", context.file.was_open_text());
     }
 }
 

@@ -45,6 +45,12 @@ Result<MembershipFile::Look> MembershipFile::load() const {
     return Look{*token, file->was_open};
 }
 
+std::string MembershipFile::was_open_text() const {
+    return path_.string() +
+           " could be read by others of this machine. It is closed to them now; if someone may "
+           "have read it, 'exo cluster rotate' makes a new secret";
+}
+
 Result<> MembershipFile::store(net::ClusterToken const& token) const {
     return storage::atomic_write(path_, as_bytes(net::to_text(token) + "\n"), 0600);
 }

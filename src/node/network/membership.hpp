@@ -42,6 +42,9 @@ public:
 
     [[nodiscard]] std::filesystem::path const& path() const { return path_; }
 
+    // What to say when it was open.
+    [[nodiscard]] std::string was_open_text() const;
+
 private:
     std::filesystem::path path_;
 };

@@ -52,12 +52,7 @@ Result<std::vector<net::Multiaddr>> parse_all(std::vector<std::string> const& te
 
 void warn_if_open(MembershipFile const& file, Result<MembershipFile::Look> const& look) {
     if (look && look->was_open) {
-        log::warning(
-            "node",
-            "{} could be read by others of this machine. It is closed to them now; if someone may "
-            "have read it, 'exo cluster rotate' makes a new secret",
-            file.path().string()
-        );
+        log::warning("node", "{}", file.was_open_text());
     }
 }
 
