@@ -30,8 +30,7 @@ Connection::Connection(Upgraded upgraded, HostLimits const& limits, OnStream on_
     , on_stream_(std::move(on_stream))
     , session_(info_.outbound ? yamux::Side::dialer : yamux::Side::listener, now(), limits_.mux)
     , wake_(executor_)
-    , closing_began_(executor_)
-    , last_heard_(now()) {}
+    , closing_began_(executor_) {}
 
 asio::awaitable<Error> Connection::run() {
     using namespace asio::experimental::awaitable_operators;
@@ -109,7 +108,6 @@ asio::awaitable<Error> Connection::read_all() {
         if (error) {
             co_return io_error("reading", error);
         }
-        last_heard_ = now();
         auto const result = channel_->receive(std::span(buffer).first(count));
         if (!result) {
             co_return result.error();
@@ -118,8 +116,9 @@ asio::awaitable<Error> Connection::read_all() {
 }
 
 Result<void> Connection::receive_plain() {
+    last_heard_ = now();
     auto const plain = channel_->take_plain();
-    auto const result = session_.receive(plain, now());
+    auto const result = session_.receive(plain, last_heard_);
     take_events();
     wake_.notify();
     return result;
