@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/cluster_token/base32.hpp"
 #include "net/cluster_token/cluster_token.hpp"
+#include "net/wire/tests/words.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +11,6 @@ namespace exo::net {
 namespace {
 
 constexpr std::string_view letters = "0123456789abcdefghjkmnpqrstvwxyz";
-
-Multiaddr address(std::string const& text) {
-    return Multiaddr::parse(text).value();
-}
 
 ClusterToken example() {
     ClusterToken token;

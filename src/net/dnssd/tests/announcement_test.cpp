@@ -3,6 +3,7 @@
 // The TXT record as it is written, as others may write it, and the names.
 #include "base/text.hpp"
 #include "net/dnssd/announcement.hpp"
+#include "net/wire/tests/words.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,10 +18,6 @@ constexpr char const* other_id = "12D3KooWJWoaqZhDaoEFshF7Rh1bpY9ohihFhzcW6d69Lr
 
 PeerId self() {
     return PeerId::parse(id).value();
-}
-
-Multiaddr address(std::string const& text) {
-    return Multiaddr::parse(text).value();
 }
 
 Announcement announcement() {

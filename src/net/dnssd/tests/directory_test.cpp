@@ -2,6 +2,7 @@
 //
 // Which instances are there, whom to dial, and what is remembered of those that went.
 #include "net/dnssd/directory.hpp"
+#include "net/wire/tests/words.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,19 +14,6 @@ namespace {
 constexpr TimePoint start{};
 Link const ip4{.interface = "eth0", .is_ip4 = true};
 Link const ip6{.interface = "eth0", .is_ip4 = false};
-
-PeerId peer(int number) {
-    constexpr std::array ids = {
-        "12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5",
-        "12D3KooWJWoaqZhDaoEFshF7Rh1bpY9ohihFhzcW6d69Lr2NASuq",
-        "12D3KooWRndVhVZPCiQwHBBBdg769GyrPUW13zxwqQyf9r3ANaba",
-    };
-    return PeerId::parse(ids.at(static_cast<std::size_t>(number - 1))).value();
-}
-
-Multiaddr address(std::string const& text) {
-    return Multiaddr::parse(text).value();
-}
 
 std::vector<std::string> texts_of(
     int number,

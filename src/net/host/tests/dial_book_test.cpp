@@ -2,6 +2,7 @@
 //
 // The dial book on a virtual clock.
 #include "net/host/dial_book.hpp"
+#include "net/wire/tests/words.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,22 +16,12 @@ using Origin = DialBook::Origin;
 
 constexpr TimePoint start{};
 
-PeerId peer(std::uint8_t value) {
-    PublicKey key;
-    key.bytes.fill(value);
-    return PeerId::of(key);
-}
-
-Multiaddr address(std::string const& text) {
-    return Multiaddr::parse(text).value();
-}
-
 Multiaddr numbered(int number) {
     return address("/ip4/10.0.0.1/tcp/" + std::to_string(number));
 }
 
-PeerId const self = peer(1);
-PeerId const friend_id = peer(2);
+PeerId const self = numbered_peer(1);
+PeerId const friend_id = numbered_peer(2);
 auto const lan = address("/ip4/192.168.1.5/tcp/4001");
 auto const lan6 = address("/ip6/fd00::5/tcp/4001");
 auto const routed = address("/ip4/8.8.8.8/tcp/4001");
@@ -338,8 +329,10 @@ TEST_F(DialBookTest, B084_a_peer_that_came_to_us_is_not_dialled) {
     EXPECT_TRUE(due(start + 1h).empty());
     book_.lost(friend_id, start + 1h, Duration(0));
     EXPECT_EQ(due(start + 1h), Addresses{lan});
-    book_.connected(peer(9), Reach::lan, start); // Without any address it leaves nothing behind.
-    book_.lost(peer(9), start + 1h, Duration(0));
+    book_.connected(
+        numbered_peer(9), Reach::lan, start
+    ); // Without any address it leaves nothing behind.
+    book_.lost(numbered_peer(9), start + 1h, Duration(0));
     EXPECT_EQ(book_.size(), 1U);
 }
 
@@ -372,22 +365,22 @@ TEST_F(DialBookTest, B089_a_bootstrap_peer_may_return_with_another_id) {
     add(lan.with_peer(friend_id), Origin::given);
     auto const dials = book_.take_due(start);
     EXPECT_EQ(dials.at(0), (DialBook::Dial{lan, std::nullopt})); // Whoever answers is welcome.
-    book_.succeeded(lan, peer(3), start);
-    book_.connected(peer(3), Reach::lan, start);
+    book_.succeeded(lan, numbered_peer(3), start);
+    book_.connected(numbered_peer(3), Reach::lan, start);
     EXPECT_TRUE(due(start + 1h).empty());
-    book_.lost(peer(3), start + 1h, Duration(0));
+    book_.lost(numbered_peer(3), start + 1h, Duration(0));
     EXPECT_EQ(due(start + 1h), Addresses{lan});
-    book_.succeeded(lan, peer(4), start + 1h);
-    EXPECT_EQ(book_.facts().at(0).peer, peer(4));
+    book_.succeeded(lan, numbered_peer(4), start + 1h);
+    EXPECT_EQ(book_.facts().at(0).peer, numbered_peer(4));
 }
 
 TEST_F(DialBookTest, B089_a_heard_address_goes_to_the_new_id_that_is_heard_there) {
     hear(lan);
     (void)due(start);
     book_.failed(lan, "refused", start);
-    add(lan.with_peer(peer(3)), Origin::heard, Reach::lan, start + 1s);
+    add(lan.with_peer(numbered_peer(3)), Origin::heard, Reach::lan, start + 1s);
     EXPECT_EQ(book_.size(), 1U);
-    EXPECT_EQ(book_.take_due(start + 1s), (std::vector{DialBook::Dial{lan, peer(3)}}));
+    EXPECT_EQ(book_.take_due(start + 1s), (std::vector{DialBook::Dial{lan, numbered_peer(3)}}));
 }
 
 TEST_F(DialBookTest, what_is_heard_again_is_tried_again_at_once) {
@@ -417,18 +410,26 @@ TEST_F(DialBookTest, who_does_not_answer_for_long_is_tried_once_a_minute_and_the
 
 TEST_F(DialBookTest, what_was_told_changes_nothing_of_what_was_heard) {
     hear(lan);
-    book_.add(lan.with_peer(peer(3)), {.origin = Origin::told, .teller = peer(9)}, start);
+    book_.add(
+        lan.with_peer(numbered_peer(3)), {.origin = Origin::told, .teller = numbered_peer(9)}, start
+    );
     EXPECT_EQ(book_.take_due(start), (std::vector{DialBook::Dial{lan, friend_id}}));
     book_.failed(lan, "refused", start);
     auto const next = book_.deadline();
-    book_.add(lan.with_peer(friend_id), {.origin = Origin::told, .teller = peer(9)}, start);
+    book_.add(
+        lan.with_peer(friend_id), {.origin = Origin::told, .teller = numbered_peer(9)}, start
+    );
     EXPECT_EQ(book_.deadline(), next); // Nor does it hurry.
-    book_.add(vpn.with_peer(friend_id), {.origin = Origin::told, .teller = peer(9)}, start);
+    book_.add(
+        vpn.with_peer(friend_id), {.origin = Origin::told, .teller = numbered_peer(9)}, start
+    );
     EXPECT_EQ(book_.deadline(), next);
 }
 
 TEST_F(DialBookTest, what_was_told_and_is_dead_is_soon_forgotten) {
-    book_.add(lan.with_peer(friend_id), {.origin = Origin::told, .teller = peer(9)}, start);
+    book_.add(
+        lan.with_peer(friend_id), {.origin = Origin::told, .teller = numbered_peer(9)}, start
+    );
     auto const begun = run(start, start + 1h, {{lan, 0s}}).at(lan);
     EXPECT_LT(begun.size(), 25U);
     EXPECT_LE(begun.back(), 12min);
@@ -436,7 +437,9 @@ TEST_F(DialBookTest, what_was_told_and_is_dead_is_soon_forgotten) {
 }
 
 TEST_F(DialBookTest, what_was_told_and_is_true_counts_as_heard) {
-    book_.add(lan.with_peer(friend_id), {.origin = Origin::told, .teller = peer(9)}, start);
+    book_.add(
+        lan.with_peer(friend_id), {.origin = Origin::told, .teller = numbered_peer(9)}, start
+    );
     EXPECT_TRUE(book_.known(friend_id).empty()); // Hearsay is not passed on.
     (void)due(start);
     book_.succeeded(lan, friend_id, start);
@@ -451,7 +454,7 @@ TEST_F(DialBookTest, others_are_told_what_works_best_first_and_never_loopback) {
     add(address("/dns/example/tcp/1").with_peer(friend_id), Origin::given);
     EXPECT_EQ(book_.known(friend_id), (Addresses{lan, vpn, docker}));
     (void)due(start + 1h);
-    EXPECT_TRUE(book_.known(peer(9)).empty());
+    EXPECT_TRUE(book_.known(numbered_peer(9)).empty());
 }
 
 TEST_F(DialBookTest, only_so_many_are_dialled_at_once_and_who_waited_longest_comes_first) {
@@ -477,10 +480,10 @@ TEST_F(DialBookTest, one_peer_has_at_most_16_addresses) {
 
 TEST_F(DialBookTest, a_liar_cannot_fill_the_book) {
     auto const tell = [&](std::uint8_t teller, int number) {
-        auto const whose = peer(static_cast<std::uint8_t>(100 + number % 100));
+        auto const whose = numbered_peer(static_cast<std::uint8_t>(100 + number % 100));
         book_.add(
             numbered(number).with_peer(whose),
-            {.origin = Origin::told, .teller = peer(teller)},
+            {.origin = Origin::told, .teller = numbered_peer(teller)},
             start
         );
     };
@@ -497,27 +500,33 @@ TEST_F(DialBookTest, a_liar_cannot_fill_the_book) {
 TEST(DialBook, a_full_one_drops_hearsay_and_what_fails_most_and_nothing_else) {
     DialBook book(self, Random(1), DialBook::Limits{.entries_max = 3});
     DialBook::Found const heard;
-    DialBook::Found const told{.origin = Origin::told, .teller = peer(9)};
+    DialBook::Found const told{.origin = Origin::told, .teller = numbered_peer(9)};
     DialBook::Found const given{.origin = Origin::given};
     book.add(numbered(1), given, start);
     book.add(numbered(2).with_peer(friend_id), heard, start);
-    book.add(numbered(3).with_peer(peer(3)), told, start);
-    book.add(numbered(4).with_peer(peer(4)), heard, start); // In the place of what was told.
-    book.add(numbered(5).with_peer(peer(5)), heard, start); // No room: nothing has failed yet.
-    book.add(numbered(5).with_peer(peer(5)), told, start);
+    book.add(numbered(3).with_peer(numbered_peer(3)), told, start);
+    book.add(
+        numbered(4).with_peer(numbered_peer(4)), heard, start
+    ); // In the place of what was told.
+    book.add(
+        numbered(5).with_peer(numbered_peer(5)), heard, start
+    ); // No room: nothing has failed yet.
+    book.add(numbered(5).with_peer(numbered_peer(5)), told, start);
     EXPECT_EQ(
         book.take_due(start),
         (std::vector{
             DialBook::Dial{numbered(2), friend_id},
-            DialBook::Dial{numbered(4), peer(4)},
+            DialBook::Dial{numbered(4), numbered_peer(4)},
             DialBook::Dial{numbered(1), std::nullopt},
         })
     );
     book.failed(numbered(1), "refused", start);
     book.failed(numbered(2), "refused", start);
-    book.add(numbered(5).with_peer(peer(5)), heard, start); // In the place of the one that failed.
+    book.add(
+        numbered(5).with_peer(numbered_peer(5)), heard, start
+    ); // In the place of the one that failed.
     EXPECT_TRUE(std::ranges::any_of(book.facts(), &DialFacts::given));
-    EXPECT_EQ(book.take_due(start), (std::vector{DialBook::Dial{numbered(5), peer(5)}}));
+    EXPECT_EQ(book.take_due(start), (std::vector{DialBook::Dial{numbered(5), numbered_peer(5)}}));
 }
 
 TEST(DialBook, a_change_of_interfaces_ranks_anew_and_tries_all_soon) {
@@ -544,7 +553,9 @@ TEST(DialBook, no_address_is_ever_forgotten_in_a_corner) {
         std::vector<Multiaddr> running;
         std::set<PeerId> connected;
         auto now = start;
-        auto const anyone = [&] { return peer(static_cast<std::uint8_t>(2 + random.below(4))); };
+        auto const anyone = [&] {
+            return numbered_peer(static_cast<std::uint8_t>(2 + random.below(4)));
+        };
         for (int step = 0; step < 300; ++step) {
             now += Duration(random.below(2'000'000'000));
             for (auto const& dial : book.take_due(now)) {
@@ -578,7 +589,7 @@ TEST(DialBook, no_address_is_ever_forgotten_in_a_corner) {
             auto const found = numbered(static_cast<int>(1 + random.below(40))).with_peer(anyone());
             auto const origin = random.chance(1, 2) ? Origin::heard : Origin::told;
             auto const reach = random.chance(1, 2) ? Reach::lan : Reach::vpn;
-            book.add(found, {.origin = origin, .reach = reach, .teller = peer(9)}, now);
+            book.add(found, {.origin = origin, .reach = reach, .teller = numbered_peer(9)}, now);
             ASSERT_LE(book.size(), 20U);
         }
         for (auto const& one : running) {

@@ -3,6 +3,7 @@
 // Finding peers: when we ask, what we answer, and what recorded answers of rust, js and go teach
 // us.
 #include "net/mdns/discovery.hpp"
+#include "net/wire/tests/words.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,25 +17,6 @@ namespace {
 
 constexpr TimePoint start{};
 LinkId const link{1};
-
-PeerId peer(int number) {
-    constexpr char const* ids[] = {
-        "12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5",
-        "12D3KooWJWoaqZhDaoEFshF7Rh1bpY9ohihFhzcW6d69Lr2NASuq",
-        "12D3KooWRndVhVZPCiQwHBBBdg769GyrPUW13zxwqQyf9r3ANaba",
-    };
-    return PeerId::parse(ids[number - 1]).value();
-}
-
-PeerId numbered_peer(int number) {
-    PublicKey key;
-    key.bytes.fill(static_cast<std::uint8_t>(number));
-    return PeerId::of(key);
-}
-
-Multiaddr address(std::string const& text) {
-    return Multiaddr::parse(text).value();
-}
 
 std::vector<OutgoingPacket> packets_of(Discovery& discovery) {
     std::vector<OutgoingPacket> packets;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/peers/message.hpp"
+#include "net/wire/tests/words.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +12,6 @@ PeerId peer(std::size_t value) {
     key.bytes.fill(static_cast<std::uint8_t>(value));
     key.bytes[0] = static_cast<std::uint8_t>(value >> 8);
     return PeerId::of(key);
-}
-
-Multiaddr address(std::string const& text) {
-    return Multiaddr::parse(text).value();
 }
 
 Multiaddr numbered(std::size_t number) {

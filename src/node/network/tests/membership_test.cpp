@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "net/wire/tests/words.hpp"
 #include "node/network/membership.hpp"
 #include "storage/files/files.hpp"
 #include "storage/files/tests/temporary_folder.hpp"
@@ -10,9 +11,7 @@
 namespace exo::node {
 namespace {
 
-net::Multiaddr address(std::string const& text) {
-    return net::Multiaddr::parse(text).value();
-}
+using net::address;
 
 class MembershipTest : public testing::Test {
 protected:

@@ -4,6 +4,7 @@
 // virtual cable and without any daemon. Needs root; skipped with the reason otherwise.
 #include "net/dnssd/driver/service.hpp"
 #include "net/mdns/packet.hpp"
+#include "net/wire/tests/words.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -34,19 +35,6 @@ constexpr char const* cable = "ip link set lo up && ip link add v0 type veth pee
 
 bool run_command(std::string const& command) {
     return std::system(command.c_str()) == 0;
-}
-
-PeerId peer(int number) {
-    constexpr std::array ids = {
-        "12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5",
-        "12D3KooWJWoaqZhDaoEFshF7Rh1bpY9ohihFhzcW6d69Lr2NASuq",
-        "12D3KooWRndVhVZPCiQwHBBBdg769GyrPUW13zxwqQyf9r3ANaba",
-    };
-    return PeerId::parse(ids.at(static_cast<std::size_t>(number - 1))).value();
-}
-
-Multiaddr address(std::string const& text) {
-    return Multiaddr::parse(text).value();
 }
 
 // A service, and what it has found.
